@@ -1,0 +1,57 @@
+import { z } from 'zod';
+import { ERRORS, type ErrorCode } from './errors.js';
+import { jsonSchema } from './json.js';
+import { MAIL_PATTERNS } from './mail.js';
+import { RUNTIME_PATTERNS, type RuntimePattern } from './patterns.js';
+
+/** The frame is transport: items of the 13, in order for one run; the runs of one frame know nothing of each other. */
+export const FRAME_PATTERN = 'automation.runtime.frame';
+export const FRAME_VERSION = 1;
+/** The largest message on the wire in either direction, in bytes. A sender checks before it sends. */
+export const MAX_MESSAGE_BYTES = 4 * 1024 * 1024;
+export const MAX_ITEMS_PER_RUN = 8;
+export const MAX_RUNS_PER_FRAME = 500;
+
+const runtimePatterns = Object.keys(RUNTIME_PATTERNS) as [RuntimePattern, ...RuntimePattern[]];
+const errorCodes = Object.keys(ERRORS) as [ErrorCode, ...ErrorCode[]];
+
+/** An error of the catalogue as it crosses the wire. */
+export const rpcErrorSchema = z.strictObject({ code: z.enum(errorCodes), detail: z.string() });
+export type RpcError = z.infer<typeof rpcErrorSchema>;
+
+/** One call inside a frame. `data` is checked against the pattern's own request schema. */
+const frameItemSchema = z.strictObject({ pattern: z.enum(runtimePatterns), data: z.record(z.string(), jsonSchema) });
+export type FrameItem = { pattern: RuntimePattern; data: Record<string, unknown> };
+
+/** What a worker says of itself with every renewal. */
+export const workerGaugesSchema = z.strictObject({ workerId: z.string().max(100), inFlight: z.number().int().nonnegative() });
+export type WorkerGauges = z.infer<typeof workerGaugesSchema>;
+
+export const frameSchema = z.strictObject({
+  v: z.literal(FRAME_VERSION),
+  worker: workerGaugesSchema.optional(),
+  runs: z.array(z.strictObject({ items: z.array(frameItemSchema).min(1).max(MAX_ITEMS_PER_RUN) })).max(MAX_RUNS_PER_FRAME),
+});
+export type Frame = { v: typeof FRAME_VERSION; worker?: WorkerGauges; runs: { items: FrameItem[] }[] };
+
+/**
+ * The answer, run by run and item by item, in the order sent. After a refusal or a rest the items left are not tried and are missing;
+ * an item that threw is an `error` and ends its run's items too.
+ */
+export const frameReplySchema = z.strictObject({
+  v: z.literal(FRAME_VERSION),
+  runs: z.array(
+    z.strictObject({ replies: z.array(z.union([z.strictObject({ reply: z.record(z.string(), jsonSchema) }), z.strictObject({ error: rpcErrorSchema })])) }),
+  ),
+});
+export type FrameReply = z.infer<typeof frameReplySchema>;
+
+/** Every call the backend's TCP side answers: name → request and reply schema. */
+export const PATTERNS = {
+  ...RUNTIME_PATTERNS,
+  ...MAIL_PATTERNS,
+  [FRAME_PATTERN]: { request: frameSchema, reply: frameReplySchema },
+} as const;
+export type Pattern = keyof typeof PATTERNS;
+export type PatternRequest<P extends Pattern> = z.infer<(typeof PATTERNS)[P]['request']>;
+export type PatternReply<P extends Pattern> = z.infer<(typeof PATTERNS)[P]['reply']>;
