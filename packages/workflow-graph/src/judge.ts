@@ -1,0 +1,46 @@
+import { FAILURES, type FailureCode } from '@onward/contracts/errors';
+import type { Outcome } from '@onward/contracts/outcome';
+import type { Tally, Verb } from '@onward/contracts/patterns';
+import type { PlanNode } from '@onward/contracts/plan';
+
+/**
+ * Judges what a try of a step came to: which verb the step needs next. Worker and backend ask this one function, so they agree.
+ * Pure and total. Imports contracts only, because a worker takes nothing else from this package.
+ *
+ * Waits, suspensions, sends that never left and uncertain sends are not failures: they never end a run as `fail`.
+ * What is not decided here: when a retry is due (retry-delay.ts), where a port leads (interpret.ts), and cancel, exit and step cap.
+ */
+
+/** So many attempts of one step may end `failed` before it is over. */
+export const MAX_ATTEMPTS = 3;
+/** A send that may or may not have happened is repeated at most this often. */
+export const MAX_UNCERTAIN_RESENDS = 3;
+
+export type Judgement = { verb: 'advance'; port: string } | { verb: Exclude<Verb, 'advance'>; port?: undefined };
+
+/** Failures in which bytes left and no complete answer came back. Under the policy `stop` nobody may guess what the target did. */
+const MAY_HAVE_HAPPENED: ReadonlySet<FailureCode> = new Set(['timeout', 'response_cut']);
+
+/** `tally` counts the failed and uncertain attempts of this step before the outcome in hand. */
+export function judge(outcome: Outcome, node: Pick<PlanNode, 'hasFailedPort' | 'uncertainPolicy'>, tally: Tally): Judgement {
+  switch (outcome.kind) {
+    case 'done':
+      return { verb: 'advance', port: outcome.port ?? 'next' };
+    case 'wait':
+    case 'suspended':
+    case 'not_sent':
+      return { verb: 'wait' };
+    case 'uncertain':
+      return { verb: node.uncertainPolicy === 'resend' && tally.uncertain < MAX_UNCERTAIN_RESENDS ? 'retry' : 'dead-letter' };
+    case 'failed':
+      return judgeFailure(outcome.failure.code, node, tally);
+  }
+}
+
+function judgeFailure(code: FailureCode, node: Pick<PlanNode, 'hasFailedPort' | 'uncertainPolicy'>, tally: Tally): Judgement {
+  if (node.uncertainPolicy === 'stop' && MAY_HAVE_HAPPENED.has(code)) return { verb: 'dead-letter' };
+  const { retryable } = FAILURES[code];
+  if (retryable && tally.failed + 1 < MAX_ATTEMPTS) return { verb: 'retry' };
+  if (node.hasFailedPort) return { verb: 'advance', port: 'failed' };
+  return { verb: retryable ? 'dead-letter' : 'fail' };
+}
