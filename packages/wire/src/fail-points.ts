@@ -1,0 +1,62 @@
+/**
+ * Named places where a test can make a process die, throw, or leave something out: the same code runs, and only what the fault suite asks
+ * for is different. A process reads them only while the test clock is on, so a production process has none.
+ *
+ * Written `name:action@n`, several separated by commas: at the n-th time (default the first) `name` is reached, `kill9` ends the process
+ * at once, `throw` throws, `skip` leaves out what stands there; `skip` without `@n` does so every time.
+ */
+export const FAIL_POINTS = [
+  'event.after-insert',
+  'runs.after-insert',
+  'commit.before-enqueue',
+  'frame.before-commit',
+  'frame.after-commit',
+  'action.before-effect',
+  'action.after-effect',
+  'worker.before-send',
+  'worker.after-send',
+  'worker.before-record',
+  'mail.before-smtp',
+  'mail.after-smtp',
+] as const;
+export type FailPoint = (typeof FAIL_POINTS)[number];
+
+const ACTIONS = ['kill9', 'throw', 'skip'] as const;
+type Plan = { action: (typeof ACTIONS)[number]; at: number | null; reached: number };
+
+export class FailPoints {
+  private readonly plans = new Map<FailPoint, Plan>();
+
+  /** Throws an Error naming what it cannot read. */
+  constructor(written = '') {
+    for (const entry of written.split(',').filter((text) => text.trim() !== '')) {
+      const [, name, action, at] = /^\s*([a-z.-]+):([a-z0-9]+)(?:@(\d+))?\s*$/.exec(entry) ?? [];
+      if (!isOneOf(FAIL_POINTS, name) || !isOneOf(ACTIONS, action)) throw new Error(`There is no fail point like "${entry}"`);
+      this.plans.set(name, { action, at: at === undefined ? null : Number(at), reached: 0 });
+    }
+  }
+
+  /** Ends the process or throws when that is planned for this time; otherwise nothing. */
+  reach(name: FailPoint): void {
+    const plan = this.plans.get(name);
+    if (!plan || plan.action === 'skip' || !isNow(plan, 1)) return;
+    if (plan.action === 'throw') throw new Error(`Fail point ${name}`);
+    process.kill(process.pid, 'SIGKILL');
+  }
+
+  /** Is what stands here to be left out this time? */
+  isSkipped(name: FailPoint): boolean {
+    const plan = this.plans.get(name);
+    return plan?.action === 'skip' && isNow(plan, null);
+  }
+}
+
+function isNow(plan: Plan, otherwise: number | null): boolean {
+  plan.reached += 1;
+  const at = plan.at ?? otherwise;
+  return at === null || plan.reached === at;
+}
+
+function isOneOf<T extends string>(all: readonly T[], text: string | undefined): text is T {
+  return text !== undefined && (all as readonly string[]).includes(text);
+}
