@@ -1,0 +1,137 @@
+/**
+ * The one way out: sends a request and answers with data.
+ * Order: headers and size are checked, then the target, then it is dialled with the guard on every address, then redirects (when asked for) go through the
+ * same gate hop by hop. One deadline holds over everything. Nothing is ever sent twice by this file, not even on a connection that turned out
+ * to be stale: whether to try again is the caller's decision, and `mayHaveBeenSent` is what it needs to know.
+ * Not promised: masking of secrets in what comes back.
+ */
+import { lookup as systemLookup } from 'node:dns';
+import type { LookupFunction } from 'node:net';
+import { Agent } from 'undici';
+import type { AllowList } from './allow-list.js';
+import { checkHeaders } from './check-headers.js';
+import { checkTarget } from './check-target.js';
+import { decodeBody } from './decode-body.js';
+import { type Answer, exchange, type ExchangeLimits, type Hop, type StopReason } from './exchange.js';
+import { openGuardedPool } from './guarded-pool.js';
+import { isRedirect, nextHop } from './next-hop.js';
+import { METHODS, type SendError, type SendErrorCode, type SendOptions, type SendRequest, type SendResult } from './send-result.js';
+
+export type { Method, SendError, SendErrorCode, SendOptions, SendRequest, SendResponse, SendResult } from './send-result.js';
+
+export const MAX_REDIRECTS = 5;
+const DEFAULT_CONNECT_TIMEOUT_MS = 10_000;
+const DEFAULT_MAX_REQUEST_BYTES = 1024 * 1024;
+/** setTimeout takes no more (2^31 − 1 ms, 24 days). */
+const MAX_TIMEOUT_MS = 2_147_483_647;
+
+/** Agents by what their guard goes by: the lookup function and the allow-list's text. In a process there is one of each. */
+const agents = new Map<LookupFunction, Map<string, Agent>>();
+
+/** Sends the request. Never rejects. */
+export async function sendRequest(request: SendRequest, options: SendOptions): Promise<SendResult> {
+  const stopper = new AbortController();
+  let reason: StopReason = { code: 'aborted', message: 'The request was stopped' };
+  const timer = setTimeout(
+    () => {
+      reason = { code: 'timeout', message: `No complete answer within ${request.timeoutMs} ms` };
+      stopper.abort();
+    },
+    Math.min(request.timeoutMs, MAX_TIMEOUT_MS),
+  );
+  const onAbort = () => stopper.abort();
+  if (options.signal?.aborted === true) onAbort();
+  else options.signal?.addEventListener('abort', onAbort, { once: true });
+  try {
+    return await send(request, options, { signal: stopper.signal, reason: () => reason });
+  } catch (error) {
+    return refuse('network', `Unforeseen fault (${error instanceof Error ? error.name : typeof error})`, true);
+  } finally {
+    clearTimeout(timer);
+    options.signal?.removeEventListener('abort', onAbort);
+  }
+}
+
+/** Closes every connection. Requests under way end as `aborted`. A later `sendRequest` starts afresh. */
+export async function closeEgress(): Promise<void> {
+  const open = [...agents.values()].flatMap((byText) => [...byText.values()]);
+  agents.clear();
+  await Promise.all(open.map((agent) => agent.destroy()));
+}
+
+async function send(request: SendRequest, options: SendOptions, stop: { signal: AbortSignal; reason: () => StopReason }): Promise<SendResult> {
+  if (!METHODS.includes(request.method)) return refuse('request_invalid', 'The method is not one of those that can be sent', false);
+  const checked = checkHeaders(request.headers);
+  if (!checked.ok) return refuse('request_invalid', checked.message, false);
+  const body = request.body === null || request.body === '' ? null : Buffer.from(request.body, 'utf8');
+  const maxRequestBytes = request.maxRequestBytes ?? DEFAULT_MAX_REQUEST_BYTES;
+  if (body !== null && body.length > maxRequestBytes) return refuse('request_invalid', `The body is larger than ${maxRequestBytes} bytes`, false);
+  const target = checkTarget(request.url, options.allow);
+  if (target.kind === 'refused') return refuse(target.code, target.message, false);
+
+  const agent = agentFor(options.lookup ?? systemLookup, options.allow);
+  const limits: ExchangeLimits = {
+    connectTimeoutMs: Math.min(request.connectTimeoutMs ?? DEFAULT_CONNECT_TIMEOUT_MS, MAX_TIMEOUT_MS),
+    headersTimeoutMs: request.headersTimeoutMs === undefined ? null : Math.min(request.headersTimeoutMs, MAX_TIMEOUT_MS),
+    maxResponseBytes: request.maxResponseBytes,
+  };
+  let hop: Hop = { method: request.method, url: target.url, headers: checked.headers, body };
+  for (let followed = 0; ; followed++) {
+    const answer = await exchange(agent, hop, limits, stop);
+    if (answer.kind === 'error') return followed === 0 ? answer : { ...answer, mayHaveBeenSent: true };
+    const location = answer.rawHeaders.find(([name]) => name === 'location')?.[1];
+    if (!request.followRedirects || location === undefined || !isRedirect(answer.status)) return finish(answer, request, null);
+    if (followed === MAX_REDIRECTS) return finish(answer, request, `there were ${MAX_REDIRECTS} redirects before it`);
+    const next = nextHop(hop, answer.status, location);
+    if (next.kind === 'refused') return finish(answer, request, next.why);
+    const checkedNext = checkTarget(next.hop.url.href, options.allow);
+    if (checkedNext.kind === 'refused') return refuse(checkedNext.code, `Redirect: ${checkedNext.message}`, true, answer);
+    hop = next.hop;
+  }
+}
+
+async function finish(answer: Answer, request: SendRequest, redirectRefused: string | null): Promise<SendResult> {
+  const headers = joinHeaders(answer.rawHeaders);
+  const decoded = await decodeBody(answer.wire, headers['content-encoding'], request.maxResponseBytes);
+  switch (decoded.kind) {
+    case 'too_large':
+      return refuse('response_too_large', `The answer is larger than ${request.maxResponseBytes} bytes once decoded`, true, answer);
+    case 'cut':
+      return refuse('response_cut', 'The compressed answer broke off before its end', true, answer);
+    case 'body':
+      return {
+        kind: 'response',
+        status: answer.status,
+        headers,
+        rawHeaders: answer.rawHeaders,
+        body: decoded.body,
+        undecoded: decoded.undecoded,
+        wireBytes: answer.wire.length,
+        bytesSent: true,
+        redirectRefused,
+      };
+  }
+}
+
+function refuse(code: SendErrorCode, message: string, mayHaveBeenSent: boolean, head: SendError['head'] = null): SendError {
+  return { kind: 'error', code, message, mayHaveBeenSent, head: head && { status: head.status, rawHeaders: head.rawHeaders } };
+}
+
+function joinHeaders(rawHeaders: Answer['rawHeaders']): Record<string, string> {
+  const joined = new Map<string, string>();
+  for (const [name, value] of rawHeaders) {
+    const before = joined.get(name);
+    joined.set(name, before === undefined ? value : `${before}, ${value}`);
+  }
+  return Object.fromEntries(joined);
+}
+
+function agentFor(lookup: LookupFunction, allow: AllowList): Agent {
+  const byText = agents.get(lookup) ?? new Map<string, Agent>();
+  agents.set(lookup, byText);
+  const known = byText.get(allow.text);
+  if (known !== undefined) return known;
+  const agent = new Agent({ factory: (origin) => openGuardedPool(String(origin), { allow, lookup }) });
+  byText.set(allow.text, agent);
+  return agent;
+}
