@@ -1,0 +1,163 @@
+import type { FrameItem, FrameReply } from '@onward/contracts/frame';
+import { FRAME_PATTERN, FRAME_VERSION } from '@onward/contracts/frame';
+import type { OutboundRequest } from '@onward/contracts/outbound';
+import type { Outcome } from '@onward/contracts/outcome';
+import type { ReplyOf, RuntimePattern, Tally, Verb } from '@onward/contracts/patterns';
+import type { PlanNode } from '@onward/contracts/plan';
+import type { WakeUp } from '@onward/contracts/queues';
+import type { BackendClient } from '@onward/wire/client';
+import { RpcFault } from '@onward/wire/faults';
+import { judge } from '@onward/workflow-graph/judge';
+import type { Held, Leases } from './leases.js';
+import type { PlanCache } from './plan-cache.js';
+
+/** The step a worker has in hand. `work` is the outcome of what the backend has done already, or a request to send. */
+export type Step = {
+  runId: string;
+  claimId: string;
+  epoch: number;
+  seq: number;
+  n: number;
+  node: string;
+  plan: PlanNode;
+  tally: Tally;
+  work: { kind: 'outcome'; outcome: Outcome } | { kind: 'send'; request: OutboundRequest };
+  lease: Held;
+};
+
+/** Nobody needs to move the run now, or not this worker. */
+export type Rest =
+  | Extract<ReplyOf<'automation.runtime.run.prepare'>, { kind: 'rests' | 'not_due' | 'held' | 'refused' }>
+  | { kind: 'released' };
+export type Turn = { kind: 'step'; step: Step } | Rest;
+
+const RUN = 'automation.runtime.run';
+const VERB_PATTERN = {
+  advance: `${RUN}.advance`,
+  wait: `${RUN}.wait`,
+  retry: `${RUN}.retry`,
+  fail: `${RUN}.fail`,
+  'dead-letter': `${RUN}.dead-letter`,
+} as const satisfies Record<Verb, RuntimePattern>;
+
+type AnyReply = ReplyOf<RuntimePattern>;
+
+/**
+ * The worker's side of the 13 patterns: which calls make up a step, and what their answers mean. One frame a step: the outcome of the one in
+ * hand, the verb it is judged to, and the beginning of the next.
+ */
+export class Conversation {
+  constructor(
+    private readonly client: BackendClient,
+    private readonly leases: Leases,
+    private readonly plans: PlanCache,
+  ) {}
+
+  /** Claims the run and begins the step it stands on. */
+  async begin({ runId, claimId }: WakeUp, callId: number): Promise<Turn> {
+    const ref = { runId, claimId };
+    const [prepared, plan, attempt, work] = await this.send([
+      { pattern: 'automation.runtime.run.prepare', data: { ...ref, callId } },
+      { pattern: 'automation.runtime.plan.get', data: ref },
+      { pattern: 'automation.runtime.attempt.create', data: ref },
+      { pattern: 'automation.runtime.action.execute', data: ref },
+    ]);
+    if (prepared?.kind !== 'claimed') return restOf(prepared);
+    const lease = this.leases.hold({ ...ref, epoch: prepared.epoch, leaseMs: prepared.leaseMs });
+    try {
+      if (plan?.kind !== 'plan') return this.rest(lease, plan);
+      const at = { ...ref, epoch: prepared.epoch, seq: prepared.seq };
+      await this.plans.learn(plan.versionId, async () => {
+        const answer = await this.client.call('automation.runtime.plan.get', { ...at, nodes: true });
+        return answer.kind === 'plan' ? answer.plan : undefined;
+      });
+      return this.stepOf({ ...at, versionId: plan.versionId, lease }, attempt, work);
+    } catch (error) {
+      lease.letGo();
+      throw error;
+    }
+  }
+
+  /** Records what the step came to and begins the next one, unless the worker is stopping: then the run is given back in the same frame. */
+  async record(step: Step, outcome: Outcome, stopping: AbortSignal): Promise<Turn> {
+    try {
+      const first = judge(outcome, step.plan, step.tally).verb;
+      const answered = await this.close(step, outcome, first, stopping);
+      const isWrong = answered.kind === 'refused' && answered.reason === 'wrong_verb' && answered.verb !== undefined && answered.verb !== first;
+      return isWrong ? await this.close(step, outcome, answered.verb as Verb, stopping) : answered;
+    } catch (error) {
+      step.lease.letGo();
+      throw error;
+    }
+  }
+
+  private async close(step: Step, outcome: Outcome, verb: Verb, stopping: AbortSignal): Promise<Turn> {
+    const { runId, claimId, epoch, seq, n, lease } = step;
+    const ref = { runId, claimId };
+    const at = { ...ref, epoch, seq };
+    const isStopping = stopping.aborted;
+    const items: FrameItem[] = [
+      { pattern: 'automation.runtime.attempt.update', data: { ...at, n, outcome } },
+      { pattern: VERB_PATTERN[verb], data: at },
+    ];
+    if (verb === 'advance' && isStopping) items.push({ pattern: VERB_PATTERN.wait, data: { ...ref, release: 'stopping' } });
+    if (verb === 'advance' && !isStopping) {
+      items.push({ pattern: 'automation.runtime.attempt.create', data: ref }, { pattern: 'automation.runtime.action.execute', data: ref });
+    }
+    const [recorded, closed, attempt, work] = await this.send(items);
+    if (recorded?.kind !== 'recorded') return this.rest(lease, recorded);
+    if (closed?.kind === 'refused' && closed.reason === 'wrong_verb') return closed;
+    if (closed?.kind !== 'advanced') {
+      const rest = this.rest(lease, closed);
+      if (rest.kind === 'rests' && (rest.state === 'failed' || rest.state === 'dead_lettered')) await this.notify(at);
+      return rest;
+    }
+    if (isStopping) return this.rest(lease, attempt);
+    return this.stepOf({ ...at, seq: closed.seq, versionId: this.plans.versionOf(step.plan), lease }, attempt, work);
+  }
+
+  /** Asks for the notice at once; what is lost here the backend sends by itself. */
+  private async notify(at: { runId: string; claimId: string; epoch: number; seq: number }): Promise<void> {
+    await this.client.call(`${RUN}.notify-failed`, at, { timeoutMs: 5_000 }).catch(() => undefined);
+  }
+
+  private stepOf(
+    at: { runId: string; claimId: string; epoch: number; seq: number; versionId: string; lease: Held },
+    attempt: AnyReply | undefined,
+    work: AnyReply | undefined,
+  ): Turn {
+    if (attempt?.kind !== 'attempt') return this.rest(at.lease, attempt);
+    if (work?.kind !== 'outcome' && work?.kind !== 'send') return this.rest(at.lease, work);
+    const { runId, claimId, epoch, lease } = at;
+    const plan = this.plans.node(at.versionId, attempt.node);
+    return { kind: 'step', step: { runId, claimId, epoch, seq: attempt.seq, n: attempt.n, node: attempt.node, tally: attempt.tally, plan, work, lease } };
+  }
+
+  private rest(lease: Held, answer: AnyReply | undefined): Rest {
+    lease.letGo();
+    return restOf(answer);
+  }
+
+  /** One frame for one run. An item that threw at the backend is thrown here: what happened is unknown. */
+  private async send(items: FrameItem[]): Promise<(AnyReply | undefined)[]> {
+    const frame = { v: FRAME_VERSION, runs: [{ items }] } as const;
+    const answer = (await this.client.call(FRAME_PATTERN, frame as never)) as FrameReply;
+    const replies = answer.runs[0]?.replies ?? [];
+    return replies.map((one) => {
+      if ('error' in one) throw new RpcFault(FRAME_PATTERN, one.error.code, one.error.detail);
+      return one.reply as unknown as AnyReply;
+    });
+  }
+}
+
+function restOf(answer: AnyReply | undefined): Rest {
+  switch (answer?.kind) {
+    case 'rests':
+    case 'refused':
+    case 'held':
+    case 'not_due':
+      return answer;
+    default:
+      throw new Error(`The backend answered ${answer?.kind ?? 'nothing'} where a run should have come to rest`);
+  }
+}

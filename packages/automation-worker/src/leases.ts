@@ -1,0 +1,78 @@
+import { FRAME_PATTERN, FRAME_VERSION, type FrameReply } from '@onward/contracts/frame';
+import type { BackendClient } from '@onward/wire/client';
+
+/** One claim this worker holds. */
+export type Held = {
+  /** Aborted when the backend has refused to renew it: somebody else has the run, and nothing more may be sent for it. */
+  lost: AbortSignal;
+  /** Was the lease confirmed within its own length? Looked at right before the first byte leaves. */
+  isConfirmed(): boolean;
+  letGo(): void;
+};
+
+type Claim = { runId: string; claimId: string; epoch: number; leaseMs: number };
+type Entry = Claim & { lost: AbortController; confirmedAtMs: number };
+
+/**
+ * Keeps the leases of all runs in hand: every third of a lease one frame renews them all, on a connection of its own so that it waits for no
+ * other call. It goes out also when no run is held, and says how many are.
+ */
+export class Leases {
+  private readonly entries = new Set<Entry>();
+  private timer: NodeJS.Timeout | undefined;
+
+  constructor(
+    private readonly client: BackendClient,
+    private readonly workerId: string,
+    private readonly leaseMs: number,
+  ) {}
+
+  start(): void {
+    const everyMs = Math.max(100, Math.floor(this.leaseMs / 3));
+    const again = () => {
+      this.timer = setTimeout(() => void this.renew(everyMs).finally(again), everyMs);
+    };
+    again();
+  }
+
+  stop(): void {
+    clearTimeout(this.timer);
+    this.timer = undefined;
+  }
+
+  get held(): number {
+    return this.entries.size;
+  }
+
+  hold(claim: Claim): Held {
+    const entry: Entry = { ...claim, lost: new AbortController(), confirmedAtMs: performance.now() };
+    this.entries.add(entry);
+    return {
+      lost: entry.lost.signal,
+      isConfirmed: () => !entry.lost.signal.aborted && performance.now() - entry.confirmedAtMs < entry.leaseMs,
+      letGo: () => void this.entries.delete(entry),
+    };
+  }
+
+  private async renew(timeoutMs: number): Promise<void> {
+    const asked = [...this.entries];
+    const askedAtMs = performance.now();
+    const frame = {
+      v: FRAME_VERSION,
+      worker: { workerId: this.workerId, inFlight: asked.length },
+      runs: asked.map(({ runId, claimId, epoch }) => ({ items: [{ pattern: 'automation.runtime.run.prepare', data: { runId, claimId, epoch, renew: true } }] })),
+    } as const;
+    let answer: FrameReply;
+    try {
+      answer = (await this.client.call(FRAME_PATTERN, frame as never, { timeoutMs: Math.max(timeoutMs, 1_000) })) as FrameReply;
+    } catch {
+      return; // Not confirmed; the next one asks again.
+    }
+    asked.forEach((entry, index) => {
+      const reply = answer.runs[index]?.replies[0];
+      if (!reply || 'error' in reply) return;
+      if (reply.reply['kind'] === 'renewed') entry.confirmedAtMs = askedAtMs;
+      else entry.lost.abort(new Error('The lease was not renewed: the run is under another claim'));
+    });
+  }
+}

@@ -1,0 +1,36 @@
+/**
+ * The process: reads the settings, drives runs until SIGTERM or SIGINT, and ends with 0. Wrong settings end it with 1 and a line for each;
+ * a second signal ends it at once.
+ */
+import { pino } from 'pino';
+import { readSettings, type Settings } from './settings.js';
+import { startWorker } from './worker.js';
+
+let settings: Settings;
+try {
+  settings = readSettings();
+} catch (error) {
+  process.stderr.write(`automation-worker: ${error instanceof Error ? error.message : String(error)}\n`);
+  process.exit(1);
+}
+
+const log = pino({ base: { process: 'automation-worker' }, level: settings.logLevel });
+const stopping = new AbortController();
+const stopped = new Promise<void>((resolve) => stopping.signal.addEventListener('abort', () => resolve()));
+for (const signal of ['SIGTERM', 'SIGINT'] as const) {
+  process.on(signal, () => {
+    if (stopping.signal.aborted) process.exit(1);
+    stopping.abort(new Error(signal));
+  });
+}
+
+try {
+  const worker = await startWorker(settings, log, { signal: stopping.signal });
+  await stopped;
+  log.info('stopping: no new wake-ups are taken');
+  await worker.stop();
+} catch (error) {
+  if (!stopping.signal.aborted) throw error;
+}
+log.info('stopped');
+process.exit(0);

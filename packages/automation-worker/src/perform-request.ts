@@ -1,0 +1,165 @@
+/**
+ * Performs FORWARD_REQUEST: sends the frozen request and says what it came to.
+ * A 2xx is done, whatever its body is like: the effect has happened, and a body that is not the JSON it claims to be is no reason to send again. The other
+ * statuses fail as the catalogue has it (3xx not followed, 408 425 429 5xx worth another try, other 4xx not). A fault on the way fails under its own code, with
+ * `detail.mayHaveBeenSent`, by which the caller applies the node's `resend` or `stop` policy. Our own stop signal spends no attempt: `not_sent`
+ * while no byte has left, `uncertain` after.
+ * What goes into the output and the details can be stored as it is: JSON no deeper than MAX_JSON_DEPTH, finite numbers, text without NUL and lone surrogates
+ * (Postgres takes neither in jsonb).
+ * Not promised: masking of secrets that the target echoes.
+ */
+import { TextDecoder } from 'node:util';
+import type { Json } from '@onward/contracts/json';
+import type { OutboundRequest } from '@onward/contracts/outbound';
+import { failed, type Outcome } from '@onward/contracts/outcome';
+import type { AllowList } from '@onward/egress/allow-list';
+import { parseRetryAfter } from '@onward/egress/parse-retry-after';
+import { type SendError, type SendOptions, type SendResponse, sendRequest } from '@onward/egress/send-request';
+
+/** Text bodies are cut to this many bytes in the output. */
+export const MAX_TEXT_BYTES = 64 * 1024;
+/** Objects and arrays of a JSON body may be nested this deep; deeper ones are kept as text. */
+export const MAX_JSON_DEPTH = 32;
+/** Of the body of a failed answer, so many characters are kept for people. */
+const DETAIL_CHARS = 500;
+
+const KEPT_HEADERS = ['content-type', 'location', 'retry-after', 'x-request-id'] as const;
+const RETRYABLE_4XX: ReadonlySet<number> = new Set([408, 425, 429]);
+
+export type PerformOptions = {
+  readonly allow: AllowList;
+  /** The worker's stop signal. */
+  readonly signal?: AbortSignal;
+  /** The clock by which a Retry-After date is read. */
+  readonly now: () => Date;
+  readonly lookup?: SendOptions['lookup'];
+};
+
+type Body = { readonly body: Json; readonly bodyKind: 'json' | 'text' | 'empty'; readonly warnings: readonly string[] };
+
+/** Sends once and never again. Never rejects. */
+export async function performRequest(request: OutboundRequest, { allow, signal, now, lookup }: PerformOptions): Promise<Outcome> {
+  const result = await sendRequest(request, { allow, ...(signal && { signal }), ...(lookup && { lookup }) });
+  return result.kind === 'error' ? judgeError(result, now) : judgeResponse(result, now);
+}
+
+function judgeResponse(response: SendResponse, now: () => Date): Outcome {
+  const { status } = response;
+  if (status < 200 || status > 299) return judgeStatus(response, readText(response.body, contentTypeOf(response)), response.redirectRefused, now);
+  const { body, bodyKind, warnings } = readBody(response);
+  const headers: Record<string, string> = {};
+  for (const name of KEPT_HEADERS) {
+    const value = response.headers[name];
+    if (value !== undefined) headers[name] = storable(value);
+  }
+  const output = { status, headers, body, bodyKind, bytes: response.body.length };
+  return { kind: 'done', output, ...(warnings.length > 0 && { warnings: [...warnings] }) };
+}
+
+/** A status outside 2xx → the failure it stands for. `body` is text of any length. */
+function judgeStatus(head: Pick<SendResponse, 'status' | 'rawHeaders'>, body: string, redirectRefused: string | null, now: () => Date): Outcome {
+  const { status } = head;
+  const shownBody = storable(body.slice(0, DETAIL_CHARS));
+  if (status >= 300 && status <= 399) {
+    const location = storable(valuesOf(head, 'location')[0] ?? '');
+    const why = redirectRefused === null ? '' : ` (${redirectRefused})`;
+    const detail = { status, location: location === '' ? null : location, body: shownBody };
+    return failed('redirect_refused', `The target answered ${status} with Location ${location === '' ? 'missing' : location}${why}`, { detail });
+  }
+  const detail = { status, body: shownBody };
+  if (status < 500 && !RETRYABLE_4XX.has(status)) return failed('http_permanent', `The target answered ${status}`, { detail });
+  const retryAfterMs = parseRetryAfter(valuesOf(head, 'retry-after'), now());
+  return failed('http_retryable', `The target answered ${status}`, { detail, ...(retryAfterMs !== undefined && { retryAfterMs }) });
+}
+
+function judgeError({ code, message, mayHaveBeenSent, head }: SendError, now: () => Date): Outcome {
+  if (code === 'aborted') {
+    return mayHaveBeenSent
+      ? { kind: 'uncertain', failure: { code: 'process_died', message: 'The worker was stopped between sending and the answer' } }
+      : { kind: 'not_sent', why: 'stopping' };
+  }
+  // An oversized error page is an error all the same: its status decides, and only its body is lost.
+  if (code === 'response_too_large' && head !== null && head.status >= 400) return judgeStatus(head, '', null, now);
+  return failed(code, message, { detail: { mayHaveBeenSent, ...(head !== null && { status: head.status }) } });
+}
+
+function readBody(response: SendResponse): Body {
+  const { body, undecoded } = response;
+  if (body.length === 0) return { body: null, bodyKind: 'empty', warnings: [] };
+  const contentType = contentTypeOf(response);
+  if (undecoded !== null) return asText(body, contentType, [`The body is encoded as ${storable(undecoded)}, which could not be undone; it is kept as it came`]);
+  if (!isJsonType(contentType)) return asText(body, contentType, []);
+  const value = parseJson(readText(body, contentType));
+  if (value === undefined) return asText(body, contentType, ['The body is not the JSON it claims to be; it is kept as text']);
+  if (!isStorable(value, MAX_JSON_DEPTH))
+    return asText(body, contentType, ['The body is JSON that cannot be stored (depth, number or character); it is kept as text']);
+  return { body: value, bodyKind: 'json', warnings: [] };
+}
+
+function asText(body: Uint8Array, contentType: string, warnings: readonly string[]): Body {
+  const isCut = body.length > MAX_TEXT_BYTES;
+  const text = storable(isCut ? readText(body.subarray(0, MAX_TEXT_BYTES), contentType, { isCut }) : readText(body, contentType));
+  const cut = `The body has ${body.length} bytes; the first ${MAX_TEXT_BYTES} are kept`;
+  return { body: text, bodyKind: 'text', warnings: isCut ? [...warnings, cut] : warnings };
+}
+
+/** Bytes → text by the charset of the content type, else UTF-8; a byte order mark is dropped. With `isCut` a character cut in two at the end is left out. */
+function readText(body: Uint8Array, contentType: string, { isCut } = { isCut: false }): string {
+  const charset = /;\s*charset\s*=\s*"?([^\s";]+)/i.exec(contentType)?.[1];
+  return decoderFor(charset).decode(body, { stream: isCut });
+}
+
+function decoderFor(charset: string | undefined): TextDecoder {
+  if (charset !== undefined) {
+    try {
+      return new TextDecoder(charset);
+    } catch {
+      // not a label of the Encoding standard: read it as UTF-8
+    }
+  }
+  return new TextDecoder();
+}
+
+/** `application/json`, and anything `+json` (RFC 6839 §3.1). */
+function isJsonType(contentType: string): boolean {
+  const type = (contentType.split(';')[0] ?? '').trim().toLowerCase();
+  return type === 'application/json' || type.endsWith('+json');
+}
+
+function parseJson(text: string): Json | undefined {
+  try {
+    const value: Json = JSON.parse(text);
+    return value;
+  } catch {
+    return undefined;
+  }
+}
+
+function isStorable(value: Json, depthLeft: number): boolean {
+  switch (typeof value) {
+    case 'number':
+      return Number.isFinite(value); // 1e999 is JSON text and Infinity here
+    case 'string':
+      return storable(value) === value;
+    case 'object': {
+      if (value === null) return true;
+      if (depthLeft === 0) return false;
+      if (Array.isArray(value)) return value.every((item) => isStorable(item, depthLeft - 1));
+      return Object.entries(value).every(([key, item]) => storable(key) === key && isStorable(item, depthLeft - 1));
+    }
+    default:
+      return true;
+  }
+}
+
+function storable(text: string): string {
+  return text.replace(/[\0\p{Surrogate}]/gu, '\ufffd');
+}
+
+function contentTypeOf({ rawHeaders }: Pick<SendResponse, 'rawHeaders'>): string {
+  return valuesOf({ rawHeaders }, 'content-type')[0] ?? '';
+}
+
+function valuesOf({ rawHeaders }: Pick<SendResponse, 'rawHeaders'>, wanted: string): string[] {
+  return rawHeaders.filter(([name]) => name === wanted).map(([, value]) => value);
+}

@@ -1,0 +1,86 @@
+/**
+ * The worker as a whole: from the settings to runs being driven, and back to nothing. Holds no database and opens no port.
+ *
+ * It starts when the backend and Valkey are reachable and says for what it waits. Stopping takes no new wake-ups, lets sends in flight end
+ * (10 s), cuts those that did not (they are uncertain), gives every run back, and is bounded even with Valkey or the backend away.
+ */
+import { randomUUID } from 'node:crypto';
+import { BackendClient } from '@onward/wire/client';
+import { FailPoints } from '@onward/wire/fail-points';
+import type { Logger } from 'pino';
+import { Conversation, type Rest } from './conversation.js';
+import { drive } from './drive.js';
+import { Leases } from './leases.js';
+import { createPerform } from './perform.js';
+import { PlanCache } from './plan-cache.js';
+import type { Settings } from './settings.js';
+import { waitForValkey } from './wait-for-valkey.js';
+import { takeWakeUps } from './wake-ups.js';
+
+const SENDS_END_WITHIN_MS = 10_000;
+const RECORDS_END_WITHIN_MS = 5_000;
+const QUEUE_CLOSES_WITHIN_MS = 2_000;
+
+export type AutomationWorker = {
+  /** Resolves when everything is closed, within 20 s. Never throws. */
+  stop(): Promise<void>;
+};
+
+/** Throws the reason of `signal` when it is aborted while waiting for the backend or Valkey. */
+export async function startWorker(settings: Settings, log: Logger, { signal }: { signal: AbortSignal }): Promise<AutomationWorker> {
+  const client = new BackendClient({ ...settings.backend, log });
+  const renewing = new BackendClient({ ...settings.backend });
+  try {
+    await Promise.all([client.waitUntilReachable(log, { signal }), waitForValkey(settings.valkeyUrl, log, { signal })]);
+  } catch (error) {
+    client.close();
+    renewing.close();
+    throw error;
+  }
+  const stopping = new AbortController();
+  const cut = new AbortController();
+  const failPoints = new FailPoints(settings.failPoints);
+  const leases = new Leases(renewing, randomUUID(), settings.leaseMs);
+  const backend = new Conversation(client, leases, new PlanCache());
+  const perform = createPerform({ allow: settings.allow, cut: cut.signal, failPoints });
+  const inHand = new Set<Promise<Rest>>();
+  const wakeUps = takeWakeUps({
+    ...settings,
+    log,
+    handle: (wakeUp, callId) => {
+      const driving = drive(wakeUp, callId, { backend, perform, stopping: stopping.signal });
+      inHand.add(driving);
+      return driving.finally(() => inHand.delete(driving));
+    },
+  });
+  leases.start();
+  log.info({ concurrency: settings.concurrency }, 'the worker takes wake-ups');
+
+  return {
+    stop: async () => {
+      stopping.abort();
+      const closing = wakeUps.stopTaking().catch((error: unknown) => log.warn({ why: String(error) }, 'the queue could not be closed'));
+      await within(SENDS_END_WITHIN_MS, settled(inHand));
+      cut.abort(new Error('the worker is stopping'));
+      await within(RECORDS_END_WITHIN_MS, settled(inHand));
+      await within(QUEUE_CLOSES_WITHIN_MS, closing);
+      leases.stop();
+      wakeUps.disconnect();
+      client.close();
+      renewing.close();
+    },
+  };
+}
+
+async function settled(work: ReadonlySet<Promise<unknown>>): Promise<void> {
+  while (work.size > 0) await Promise.allSettled(work);
+}
+
+async function within(limitMs: number, work: Promise<unknown>): Promise<void> {
+  let timer: NodeJS.Timeout | undefined;
+  const limit = new Promise<void>((resolve) => {
+    timer = setTimeout(resolve, limitMs);
+  });
+  await Promise.race([work, limit]);
+  clearTimeout(timer);
+}
