@@ -1,0 +1,39 @@
+import { type CanActivate, type ExecutionContext, Injectable } from '@nestjs/common';
+import { Reflector } from '@nestjs/core';
+import type { Request } from 'express';
+import { DataSource } from 'typeorm';
+import { Problem } from '../http/problem.js';
+import { type Caller, findApiKey } from './find-api-key.js';
+import { keyOfHeader } from './key-text.js';
+import { IS_PUBLIC } from './public.js';
+
+const callers = new WeakMap<Request, Caller>();
+
+/** Who sent the request; undefined on a public route. */
+export function callerOf(request: Request): Caller | undefined {
+  return callers.get(request);
+}
+
+/**
+ * Lets in who brings a live API key. It stands before every HTTP route of the process and is asked by what the route's handler says
+ * of itself, never by the text of the URL, so no spelling of a path gets around it; a route that says nothing is closed.
+ * Calls that come by another transport than HTTP authenticate themselves and pass.
+ */
+@Injectable()
+export class ApiKeyGuard implements CanActivate {
+  constructor(
+    private readonly reflector: Reflector,
+    private readonly source: DataSource,
+  ) {}
+
+  async canActivate(context: ExecutionContext): Promise<boolean> {
+    if (context.getType() !== 'http') return true;
+    if (this.reflector.getAllAndOverride<boolean | undefined>(IS_PUBLIC, [context.getHandler(), context.getClass()]) === true) return true;
+    const request = context.switchToHttp().getRequest<Request>();
+    const key = keyOfHeader(request.headers.authorization, 'bearer');
+    const caller = key === null ? null : await findApiKey(this.source, key);
+    if (!caller) throw new Problem('unauthenticated', 'Send a live API key as "Authorization: Bearer <key>"');
+    callers.set(request, caller);
+    return true;
+  }
+}

@@ -1,0 +1,46 @@
+import type { Json } from '@onward/contracts/json';
+import type { OutboundRequest } from '@onward/contracts/outbound';
+import type { Outcome } from '@onward/contracts/outcome';
+import type { z } from 'zod';
+import type { Tx } from '../database/sql.js';
+import type { Scope } from '../runtime/scope.js';
+
+/** The contact as it is read, live, at the step. */
+export type StepContact = { id: string; externalId: string | null; email: string | null; emailProblem: string | null; attributes: Record<string, Json> };
+
+/** What an action is given. All it writes goes through `tx`, which also commits its outcome. */
+export type Step<Config> = {
+  tx: Tx;
+  runId: string;
+  seq: number;
+  n: number;
+  node: string;
+  workflowId: string;
+  config: Config;
+  contact: StepContact | null;
+  /** What texts and conditions may see: `contact`, `event`, `context`, `steps`, `run`, `workflow`. */
+  scope: Scope;
+  /** The clock of due times. */
+  now: Date;
+  /** For events this action emits: runs between an outside cause and them. */
+  depth: number;
+};
+
+/**
+ * What an action answers. `input` is kept with the attempt: the values it saw, filled in.
+ * `send` hands a finished request to the worker; the runtime freezes it before it leaves.
+ */
+export type ActionResult = { kind: 'outcome'; outcome: Outcome; input?: Json } | { kind: 'send'; request: OutboundRequest; input?: Json };
+
+/**
+ * One action of the catalogue. `execute` returns what is foreseen as an outcome and throws only the unforeseen, which undoes what it
+ * wrote. `reentry` says what a second entry does after a crash, and is tested against it.
+ */
+export type Action<Config> = {
+  type: string;
+  config: z.ZodType<Config>;
+  needsContact: boolean;
+  performedBy: 'backend' | 'worker';
+  reentry: string;
+  execute(step: Step<Config>): Promise<ActionResult>;
+};

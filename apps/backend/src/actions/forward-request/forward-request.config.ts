@@ -1,0 +1,98 @@
+import type { Json } from '@onward/contracts/json';
+import { z } from 'zod';
+import { parseTemplate } from '../../templates/parse-template.js';
+import { TemplateError } from '../../templates/template-error.js';
+
+/** The longest time a request may take and the usual one, in ms, from dialling to the last byte of the answer. */
+export const MAX_TIMEOUT_MS = 60_000;
+export const DEFAULT_TIMEOUT_MS = 30_000;
+
+/** A header name is a token (RFC 9110 §5.6.2). */
+const HEADER_NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
+
+/** Set by us or by the connection itself; what a journey writes there would break the request, or the promise of one key a step. */
+const RESERVED_HEADERS: ReadonlySet<string> = new Set([
+  'connection',
+  'content-encoding',
+  'content-length',
+  'expect',
+  'host',
+  'idempotency-key',
+  'keep-alive',
+  'te',
+  'trailer',
+  'transfer-encoding',
+  'upgrade',
+]);
+
+const headersSchema = z.record(z.string().max(200), z.string().max(8_192)).superRefine((headers, ctx) => {
+  const seen = new Set<string>();
+  for (const name of Object.keys(headers)) {
+    const lower = name.toLowerCase();
+    const refuse = (message: string) => ctx.addIssue({ code: 'custom', path: [name], message });
+    if (!HEADER_NAME.test(name)) refuse('is not the name of a header');
+    else if (RESERVED_HEADERS.has(lower) || lower.startsWith('proxy-')) refuse('cannot be set: it belongs to the connection or to us');
+    else if (seen.has(lower)) refuse('is given twice, in different case');
+    seen.add(lower);
+  }
+});
+
+const scalarSchema = z.union([z.string().max(64_000), z.number(), z.boolean(), z.null()]);
+const fieldValueSchema = z.union([scalarSchema, z.array(scalarSchema).max(200)]);
+/** Named values: null is left out, an empty text is kept, a list repeats the name. The list form keeps an order of repeated names. */
+const fieldsSchema = z.union([
+  z.record(z.string().max(1_000), fieldValueSchema),
+  z.array(z.strictObject({ name: z.string().max(1_000), value: fieldValueSchema })).max(200),
+]);
+export type Fields = z.infer<typeof fieldsSchema>;
+
+const jsonTemplateSchema = z.unknown() as z.ZodType<Json>;
+
+export const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'HEAD'] as const;
+export type Method = (typeof METHODS)[number];
+
+/** GET and HEAD carry no body (RFC 9110 §9.3.1: it has no meaning there). */
+export function mayHaveBody(method: Method): boolean {
+  return method !== 'GET' && method !== 'HEAD';
+}
+
+export const forwardRequestConfigSchema = z
+  .strictObject({
+    /** A Liquid text; each value filled in is percent-encoded, so the address itself is the author's. */
+    url: z.string().trim().min(1).max(8_192),
+    method: z.enum(METHODS).default('POST'),
+    headers: headersSchema.optional(),
+    query: fieldsSchema.optional(),
+    /** `json`: any JSON, its texts in Liquid. `text`: a Liquid text. `form`: named values as in `query`. */
+    body: jsonTemplateSchema.optional(),
+    bodyType: z.enum(['json', 'text', 'form', 'none']).optional(),
+    timeoutMs: z.number().int().min(100).max(MAX_TIMEOUT_MS).default(DEFAULT_TIMEOUT_MS),
+    followRedirects: z.boolean().default(false),
+  })
+  .superRefine(({ url, method, headers, query, body, bodyType }, ctx) => {
+    for (const { path, reason } of findBadTemplates({ url, headers, query, body })) ctx.addIssue({ code: 'custom', path, message: reason });
+    const refuse = (path: string, message: string) => ctx.addIssue({ code: 'custom', path: [path], message });
+    if (!/^(https?:\/\/|\{%)/i.test(url)) refuse('url', 'must begin with http:// or https://');
+    if (body === undefined) return;
+    if (!mayHaveBody(method)) return refuse('body', `${method} carries no body`);
+    if (bodyType === 'none') return refuse('body', 'cannot be given with bodyType none');
+    if (bodyType === 'text' && typeof body !== 'string') return refuse('body', 'must be a text with bodyType text');
+    if (bodyType === 'form' && !fieldsSchema.safeParse(body).success) refuse('body', 'must be named values with bodyType form');
+  });
+
+/** Every text that is not readable Liquid, by where it stands: found when the workflow is published and not by a run. */
+function findBadTemplates(part: unknown, path: string[] = []): { path: string[]; reason: string }[] {
+  if (typeof part === 'string') {
+    try {
+      parseTemplate(part);
+      return [];
+    } catch (error) {
+      if (!(error instanceof TemplateError)) throw error;
+      return [{ path, reason: error.message }];
+    }
+  }
+  if (typeof part !== 'object' || part === null) return [];
+  return Object.entries(part).flatMap(([name, member]) => findBadTemplates(member, [...path, name]));
+}
+
+export type ForwardRequestConfig = z.infer<typeof forwardRequestConfigSchema>;

@@ -1,0 +1,159 @@
+import type { Json } from '@onward/contracts/json';
+import type { EventBus } from '../events/event-bus.js';
+import { newId } from '../database/new-id.js';
+import { change, rows, type Tx } from '../database/sql.js';
+import { instantKey } from '../http/page.js';
+import { Problem } from '../http/problem.js';
+import { emitForEach } from './emit-for-each.js';
+import { type ContactInput, MAX_ATTRIBUTES } from './contact-input.js';
+import { lockIdentities } from './lock-identities.js';
+import { mergeAttributes } from './merge-attributes.js';
+
+export type { ContactInput };
+
+export type UpsertedContact = { id: string; externalId: string | null; email: string | null; emailProblem: string | null; attributes: Record<string, Json> };
+/** `changedFields`: `externalId`, `email` and `attributes.<name>`, empty when nothing changed. */
+export type Upsert = { contact: UpsertedContact; created: boolean; changedFields: string[] };
+
+/** A contact as it stands while a batch is worked on. `age` sorts as created_at does; `fields` are those this batch has changed. */
+type Draft = UpsertedContact & { age: string; isNew: boolean; fields: Set<string> };
+
+/** One contact; see upsertContacts. */
+export async function upsertContact(tx: Tx, bus: EventBus, input: ContactInput, depth = 0): Promise<Upsert> {
+  const [upsert] = await upsertContacts(tx, bus, [input], depth);
+  if (!upsert) throw new Error('An upsert answers once for each contact');
+  return upsert;
+}
+
+/**
+ * Finds or makes the contacts that are meant and merges in what is given, in the order given; answers one for one.
+ *
+ * Who is meant: with an external id, the contact that has it, else the one without any that has the e-mail given (it is adopted: it gets the
+ * external id), else a new one. With an e-mail alone, the contact without external id that has it, else the oldest that has it, else a new one.
+ * An e-mail given with an external id becomes the contact's; a new address has no known problem.
+ *
+ * Safe with any number at once, batches among them. Emits contact.created and contact.updated at the end, once a contact. What changes
+ * nothing costs one read and takes no lock. Throws Problem when a contact would have too many attributes.
+ */
+export async function upsertContacts(tx: Tx, bus: EventBus, inputs: ContactInput[], depth = 0): Promise<Upsert[]> {
+  const unchanged = settle(await findContacts(tx, inputs, 'as they are'), inputs);
+  if (unchanged.every(({ draft, changed }) => !draft.isNew && changed.length === 0)) return unchanged.map(answerOf);
+
+  await lockIdentities(tx, inputs);
+  const settled = settle(await findContacts(tx, inputs, 'for update'), inputs);
+  const drafts = [...new Set(settled.map(({ draft }) => draft))];
+  await updateContacts(tx, drafts.filter((draft) => !draft.isNew && draft.fields.size > 0));
+  await insertContacts(tx, drafts.filter((draft) => draft.isNew));
+  await emitChanges(tx, bus, drafts, depth);
+  return settled.map(answerOf);
+}
+
+/** The contacts that any of these may mean. Locked in the order of their ids. */
+async function findContacts(tx: Tx, inputs: ContactInput[], how: 'as they are' | 'for update'): Promise<Draft[]> {
+  const externalIds = inputs.flatMap(({ externalId }) => externalId ?? []);
+  const emails = inputs.flatMap(({ email }) => email ?? []);
+  const found = await rows<UpsertedContact & { age: string }>(
+    tx,
+    `SELECT id, external_id AS "externalId", email, email_problem AS "emailProblem", attributes, ${instantKey('created_at')} AS age
+     FROM contacts WHERE external_id = ANY ($1::text[]) OR email = ANY ($2::text[])
+     ORDER BY id ${how === 'for update' ? 'FOR NO KEY UPDATE' : ''}`,
+    [externalIds, emails],
+  );
+  return found.map((contact) => ({ ...contact, isNew: false, fields: new Set() }));
+}
+
+type Settled = { draft: Draft; created: boolean; changed: string[] };
+
+/** Says who each input means and what it changes, by the rules above. Touches drafts only. */
+function settle(known: Draft[], inputs: ContactInput[]): Settled[] {
+  const byExternalId = new Map<string, Draft>();
+  const byEmail = new Map<string, Draft[]>();
+  const index = (draft: Draft): void => {
+    if (draft.externalId !== null) byExternalId.set(draft.externalId, draft);
+    if (draft.email === null) return;
+    const sharing = byEmail.get(draft.email) ?? [];
+    if (!sharing.includes(draft)) byEmail.set(draft.email, [...sharing, draft]);
+  };
+  for (const draft of known) index(draft);
+
+  return inputs.map((input) => {
+    const sharing = input.email === undefined ? [] : (byEmail.get(input.email) ?? []).filter(({ email }) => email === input.email);
+    const alone = sharing.find(({ externalId }) => externalId === null);
+    const meant = input.externalId === undefined ? (alone ?? oldestOf(sharing)) : (byExternalId.get(input.externalId) ?? alone);
+    const draft = meant ?? newDraft(input);
+    const changed = apply(draft, input);
+    index(draft);
+    return { draft, created: meant === undefined, changed };
+  });
+}
+
+function oldestOf(drafts: Draft[]): Draft | undefined {
+  return drafts.toSorted((a, b) => (a.age === b.age ? (a.id < b.id ? -1 : 1) : a.age < b.age ? -1 : 1))[0];
+}
+
+function newDraft({ externalId, email }: ContactInput): Draft {
+  if (externalId === undefined && email === undefined) throw new Error('A contact needs an external id or an e-mail');
+  // New ones are younger than any that is there, and among themselves as old as their ids.
+  return { id: newId(), externalId: null, email: null, emailProblem: null, attributes: {}, age: '~', isNew: true, fields: new Set() };
+}
+
+function apply(draft: Draft, { externalId, email, attributes }: ContactInput): string[] {
+  const changed: string[] = [];
+  if (externalId !== undefined && draft.externalId !== externalId) {
+    draft.externalId = externalId;
+    changed.push('externalId');
+  }
+  if (email !== undefined && draft.email !== email) {
+    draft.email = email;
+    draft.emailProblem = null;
+    changed.push('email');
+  }
+  const merged = mergeAttributes(draft.attributes, attributes ?? {});
+  if (!merged) throw new Problem('unprocessable', `A contact has at most ${MAX_ATTRIBUTES} attributes`);
+  draft.attributes = merged.attributes;
+  changed.push(...merged.changed.map((name) => `attributes.${name}`));
+  for (const field of changed) draft.fields.add(field);
+  return changed;
+}
+
+/** Before the new ones: an adoption takes its contact away from the e-mail alone. */
+async function updateContacts(tx: Tx, drafts: Draft[]): Promise<void> {
+  if (drafts.length === 0) return;
+  await change(
+    tx,
+    `UPDATE contacts SET external_id = new.external_id, email = new.email, email_problem = new.email_problem, attributes = new.attributes, updated_at = now()
+     FROM (SELECT * FROM unnest($1::uuid[], $2::text[], $3::text[], $4::text[], $5::jsonb[]) AS given (id, external_id, email, email_problem, attributes)) AS new
+     WHERE contacts.id = new.id`,
+    columnsOf(drafts),
+  );
+}
+
+async function insertContacts(tx: Tx, drafts: Draft[]): Promise<void> {
+  if (drafts.length === 0) return;
+  await change(
+    tx,
+    `INSERT INTO contacts (id, external_id, email, email_problem, attributes)
+     SELECT * FROM unnest($1::uuid[], $2::text[], $3::text[], $4::text[], $5::jsonb[])`,
+    columnsOf(drafts),
+  );
+}
+
+function columnsOf(drafts: Draft[]): unknown[] {
+  return [
+    drafts.map(({ id }) => id),
+    drafts.map(({ externalId }) => externalId),
+    drafts.map(({ email }) => email),
+    drafts.map(({ emailProblem }) => emailProblem),
+    drafts.map(({ attributes }) => JSON.stringify(attributes)),
+  ];
+}
+
+/** After every contact is written: what an event starts takes locks of its own, and contacts come first. */
+async function emitChanges(tx: Tx, bus: EventBus, drafts: Draft[], depth: number): Promise<void> {
+  await emitForEach(tx, bus, 'contact.created', depth, drafts.filter(({ isNew }) => isNew), ({ id, externalId, email }) => [id, { externalId, email }]);
+  await emitForEach(tx, bus, 'contact.updated', depth, drafts.filter(({ isNew, fields }) => !isNew && fields.size > 0), ({ id, fields }) => [id, { changed: [...fields] }]);
+}
+
+function answerOf({ draft: { id, externalId, email, emailProblem, attributes }, created, changed }: Settled): Upsert {
+  return { contact: { id, externalId, email, emailProblem, attributes }, created, changedFields: changed };
+}

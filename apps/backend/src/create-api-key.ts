@@ -1,0 +1,20 @@
+import { createApiKey } from './access/create-api-key.js';
+import { createDataSource } from './database/data-source.js';
+import { transact } from './database/sql.js';
+import { readSettings } from './settings.js';
+
+/** `node dist/create-api-key.js <name>`: makes an API key beside a running backend and prints it on a line of its own. */
+const name = process.argv[2]?.trim() ?? '';
+if (name === '' || name.length > 100) {
+  process.stderr.write('Usage: create-api-key <name>   (1 to 100 characters; the name says whose key it is)\n');
+  process.exitCode = 2;
+} else {
+  const source = createDataSource(readSettings().databaseUrl, 2, () => undefined);
+  await source.initialize();
+  try {
+    const made = await transact(source, (tx) => createApiKey(tx, name));
+    process.stdout.write(`${made.key}\n`);
+  } finally {
+    await source.destroy();
+  }
+}

@@ -1,0 +1,38 @@
+import 'reflect-metadata';
+import { DataSource, type DataSourceOptions } from 'typeorm';
+import { ENTITIES } from './entities.js';
+import { MIGRATIONS } from './migrations.js';
+
+/** Deadlines of the database side, in ms: nobody waits for ever for a connection, a statement or a lock. */
+const CONNECT_TIMEOUT_MS = 3_000;
+const STATEMENT_TIMEOUT_MS = 15_000;
+const LOCK_TIMEOUT_MS = 5_000;
+const IDLE_IN_TRANSACTION_TIMEOUT_MS = 30_000;
+
+/** The one pool of a backend process. `onPoolError` hears of idle connections that broke; they are replaced by themselves. */
+export function dataSourceOptions(url: string, poolSize: number, onPoolError: (error: unknown) => void): DataSourceOptions {
+  return {
+    type: 'postgres',
+    url,
+    entities: ENTITIES,
+    migrations: MIGRATIONS,
+    migrationsTransactionMode: 'each',
+    synchronize: false,
+    logging: false,
+    applicationName: 'onward-backend',
+    poolSize,
+    poolErrorHandler: onPoolError,
+    extra: {
+      connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
+      idleTimeoutMillis: 30_000,
+      statement_timeout: STATEMENT_TIMEOUT_MS,
+      lock_timeout: LOCK_TIMEOUT_MS,
+      idle_in_transaction_session_timeout: IDLE_IN_TRANSACTION_TIMEOUT_MS,
+      keepAlive: true,
+    },
+  };
+}
+
+export function createDataSource(url: string, poolSize: number, onPoolError: (error: unknown) => void): DataSource {
+  return new DataSource(dataSourceOptions(url, poolSize, onPoolError));
+}

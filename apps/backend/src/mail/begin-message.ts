@@ -1,0 +1,45 @@
+import type { PatternReply, PatternRequest } from '@onward/contracts/frame';
+import { BEGUN_FOR_MS } from '@onward/contracts/mail';
+import { change, type Tx } from '../database/sql.js';
+import { isEnded } from '../runtime/moves.js';
+import { type LockedMessage, lockMessage } from './lock-message.js';
+import { mailKey } from './mail-key.js';
+import { skipMessage } from './settle-message.js';
+import { askGate } from './suppression-gate.js';
+
+type Reply = PatternReply<'mail.message.begin'>;
+
+/**
+ * Asked by the mail gateway right before SMTP: may this try begin? One transaction asks the run and the suppression gate again and records
+ * the try, so of any number of askers exactly one is told to send.
+ *
+ * `already`: this try has begun or ended, or a later one exists. A gateway that lost the answer is told so too; it must not send, and the
+ * try becomes uncertain once its time (`begun_until`, real clock) is over. What is not promised: that the run still rests on the mail;
+ * the step may be recorded a moment later than its mail is begun, so a run that stands on the step is enough.
+ */
+export async function beginMessage(tx: Tx, request: PatternRequest<'mail.message.begin'>): Promise<Reply> {
+  const locked = await lockMessage(tx, request.messageId);
+  if (!locked) return { kind: 'skip', reason: 'unknown_message' };
+  const { message } = locked;
+  if (message.state !== 'prepared' || message.try !== request.try) return { kind: 'already', state: message.state };
+
+  const reason =
+    reasonOfRun(locked) ?? (await askGate(tx, { address: message.to.address, contactId: message.contactId, isTransactional: message.isTransactional }));
+  if (reason !== null) {
+    await skipMessage(tx, message, reason);
+    return { kind: 'skip', reason };
+  }
+
+  await change(tx, `UPDATE messages SET state = 'begun', begun_until = clock_timestamp() + $2 * interval '1 millisecond' WHERE id = $1`, [message.id, BEGUN_FOR_MS]);
+  const { id, messageIdHeader, from, to, replyTo, subject, html, text } = message;
+  return { kind: 'send', message: { messageId: id, try: message.try, messageIdHeader, from, to, replyTo, subject, html, text } };
+}
+
+/** Why the run no longer wants its mail, or null. */
+function reasonOfRun({ message, run }: LockedMessage): string | null {
+  if (message.runId === null) return null;
+  if (run === null) return 'run_gone';
+  if (run.state === 'cancelled' || run.isCancelAsked) return 'run_cancelled';
+  if (isEnded(run.state) || run.seq !== message.seq) return 'run_moved_on';
+  return run.state === 'waiting' && run.waitKey !== mailKey(message.id) ? 'run_moved_on' : null;
+}

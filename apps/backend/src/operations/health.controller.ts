@@ -1,0 +1,49 @@
+import { Controller, Get, HttpStatus, Res } from '@nestjs/common';
+import { ApiOperation, ApiTags } from '@nestjs/swagger';
+import type { Response } from 'express';
+import { DataSource } from 'typeorm';
+import { Public } from '../access/public.js';
+import { rows } from '../database/sql.js';
+import { Drain } from './drain.js';
+import { Queues } from './queues.js';
+
+/**
+ * Is the process alive, and may traffic be sent to it? Without Postgres nothing can be accepted: not ready. Without Valkey everything is
+ * accepted and moves later: ready, but degraded. With a Valkey that may throw entries away: not ready, loudly.
+ */
+@ApiTags('health')
+@Controller('health')
+@Public()
+export class HealthController {
+  constructor(
+    private readonly source: DataSource,
+    private readonly queues: Queues,
+    private readonly drain: Drain,
+  ) {}
+
+  @Get()
+  @ApiOperation({ summary: 'The process is alive' })
+  live(): { status: 'alive' } {
+    return { status: 'alive' };
+  }
+
+  @Get('ready')
+  @ApiOperation({ summary: 'The process can take traffic' })
+  async ready(@Res({ passthrough: true }) response: Response) {
+    const [postgres, valkey] = await Promise.all([this.postgres(), this.queues.health()]);
+    const isEvicting = !valkey.ok && valkey.detail.startsWith('maxmemory-policy');
+    const isReady = postgres.ok && !isEvicting && !this.drain.isDraining;
+    const status = !isReady ? 'not_ready' : valkey.ok ? 'ready' : 'degraded';
+    response.status(isReady ? HttpStatus.OK : HttpStatus.SERVICE_UNAVAILABLE);
+    return { status, postgres: postgres.detail, valkey: valkey.detail, ...(this.drain.isDraining ? { draining: true } : {}) };
+  }
+
+  private async postgres(): Promise<{ ok: boolean; detail: string }> {
+    try {
+      const [found] = await rows<{ readOnly: string }>(this.source, `SELECT current_setting('transaction_read_only') AS "readOnly"`);
+      return found?.readOnly === 'off' ? { ok: true, detail: 'reachable' } : { ok: false, detail: 'read-only' };
+    } catch (error) {
+      return { ok: false, detail: error instanceof Error ? error.message : String(error) };
+    }
+  }
+}

@@ -1,0 +1,43 @@
+import { destination, type Logger, pino, stdTimeFunctions } from 'pino';
+import type { Settings } from '../settings.js';
+
+export type { Logger };
+
+/** Injection token of the process's one logger. */
+export const LOGGER = Symbol('logger');
+
+/** Fields that may hold a credential are cut out before a line is written, wherever a request or its headers are logged. */
+const MASKED = ['authorization', 'cookie', 'password', 'secret', 'apiKey'].flatMap((name) => [name, `*.${name}`, `*.*.${name}`]);
+
+/**
+ * JSON lines on standard output, one an entry, at the level the settings name. Written at once: a crash loses no line.
+ * Log an error as `err`: of it only what explains it is kept, never the statement's parameters that a failed query carries.
+ */
+export function createLogger(settings: Pick<Settings, 'logLevel'>): Logger {
+  return pino(
+    {
+      level: settings.logLevel,
+      base: { process: 'backend' },
+      timestamp: stdTimeFunctions.isoTime,
+      redact: { paths: MASKED, censor: '[masked]' },
+      serializers: { err: describeError },
+    },
+    destination({ dest: 1, sync: true }),
+  );
+}
+
+type DescribedError = { name: string; message: string; code?: string; stack?: string; cause?: DescribedError };
+
+/** An error as the log keeps it. Anything may be thrown, so anything is taken. */
+export function describeError(error: unknown): DescribedError {
+  if (!(error instanceof Error)) return { name: typeof error, message: String(error).slice(0, 1_000) };
+  const { code, driverError } = error as Error & { code?: unknown; driverError?: unknown };
+  const cause = error.cause ?? (driverError === error ? undefined : driverError);
+  return {
+    name: error.name,
+    message: error.message.slice(0, 2_000),
+    ...(typeof code === 'string' ? { code } : {}),
+    ...(error.stack === undefined ? {} : { stack: error.stack }),
+    ...(cause instanceof Error ? { cause: describeError(cause) } : {}),
+  };
+}

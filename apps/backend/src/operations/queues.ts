@@ -1,0 +1,148 @@
+import { AUTOMATIONS_QUEUE, EXECUTE_RUN, MAIL_QUEUE, MAIL_RESULTS_QUEUE, type MailJob, QUEUE_PREFIX, SEND_MESSAGE, type WakeUp } from '@onward/contracts/queues';
+import { messageResultSchema, type MessageResult } from '@onward/contracts/mail';
+import { FailPoints } from '@onward/wire/fail-points';
+import { Inject, Injectable, type OnApplicationShutdown } from '@nestjs/common';
+import { Queue, Worker } from 'bullmq';
+import { Redis } from 'ioredis';
+import type { Logger } from 'pino';
+import type { Outbox, PlannedWakeUp, Teller } from '../database/outbox.js';
+import { SETTINGS, type Settings } from '../settings.js';
+import { LOGGER } from './logger.js';
+
+/** Tries to reach the backend, one second apart; never step attempts. */
+const JOB_OPTIONS = { attempts: 5, backoff: { type: 'fixed', delay: 1_000 }, removeOnComplete: true, removeOnFail: true } as const;
+/** Nobody waits longer than this for Valkey, in ms. */
+const COMMAND_TIMEOUT_MS = 1_000;
+/** Above this many entries nothing more is put on the queue: the rows keep it, and the sweeper tops the queue up. */
+const LONG_QUEUE = 2_000;
+const DEPTH_EVERY_MS = 1_000;
+const CLOSE_TIMEOUT_MS = 2_000;
+
+/**
+ * The queues as the backend uses them: the only file here that knows BullMQ. What it carries are hints, so nothing here throws for a
+ * Valkey that is away and nobody waits for it; the rows say what is to be done and the sweeper tells it again.
+ */
+@Injectable()
+export class Queues implements Teller, OnApplicationShutdown {
+  private readonly producer: Redis;
+  private readonly automations: Queue;
+  private readonly mail: Queue;
+  private results: Worker | undefined;
+  private depth = { known: 0, readAt: 0 };
+  private lastWarned = 0;
+  private isClosing = false;
+
+  constructor(
+    @Inject(SETTINGS) settings: Settings,
+    private readonly failPoints: FailPoints,
+    @Inject(LOGGER) private readonly log: Logger,
+  ) {
+    this.producer = new Redis(settings.valkeyUrl, {
+      enableOfflineQueue: false,
+      maxRetriesPerRequest: 1,
+      commandTimeout: COMMAND_TIMEOUT_MS,
+      connectTimeout: COMMAND_TIMEOUT_MS,
+      retryStrategy: (times) => Math.min(100 * times, 2_000),
+    });
+    this.producer.on('error', (error) => this.warn(error));
+    // Nothing is asked of Valkey when a queue is made: a question asked before the connection stands would fail for the life of the queue.
+    const options = { connection: this.producer, prefix: QUEUE_PREFIX, skipWaitingForReady: true, skipVersionCheck: true, skipMetasUpdate: true };
+    this.automations = new Queue(AUTOMATIONS_QUEUE, options);
+    this.mail = new Queue(MAIL_QUEUE, options);
+    for (const queue of [this.automations, this.mail]) queue.on('error', (error) => this.warn(error));
+    this.valkeyUrl = settings.valkeyUrl;
+  }
+
+  private readonly valkeyUrl: string;
+
+  /** Puts hints on the queues without making anybody wait. */
+  tell({ wakeUps, mail }: Outbox): void {
+    if (this.failPoints.isSkipped('commit.before-enqueue')) return;
+    this.failPoints.reach('commit.before-enqueue');
+    void this.addWakeUps(wakeUps);
+    void this.addMail(mail);
+  }
+
+  /** Answers how many were put on the queue: none when Valkey is away or the queue is long. */
+  async addWakeUps(wakeUps: readonly PlannedWakeUp[]): Promise<number> {
+    if (wakeUps.length === 0 || this.isClosing || (await this.isLong())) return 0;
+    const jobs = wakeUps.map(({ runId, claimId, delayMs }) => ({
+      name: EXECUTE_RUN,
+      data: { runId, claimId } satisfies WakeUp,
+      opts: { ...JOB_OPTIONS, jobId: claimId, ...(delayMs > 0 ? { delay: Math.ceil(delayMs) } : {}) },
+    }));
+    return (await this.quietly(() => this.automations.addBulk(jobs))) ? jobs.length : 0;
+  }
+
+  async addMail(jobs: readonly MailJob[]): Promise<number> {
+    if (jobs.length === 0 || this.isClosing) return 0;
+    const added = await this.quietly(() =>
+      this.mail.addBulk(jobs.map((job) => ({ name: SEND_MESSAGE, data: job, opts: { ...JOB_OPTIONS, jobId: `${job.messageId}-${job.try}` } }))),
+    );
+    return added ? jobs.length : 0;
+  }
+
+  /** Consumes what the gateway announces. A result is stored by id and try, so that it may come twice, late or never. */
+  onMailResults(store: (result: MessageResult) => Promise<void>): void {
+    const connection = new Redis(this.valkeyUrl, { maxRetriesPerRequest: null, retryStrategy: (times) => Math.min(100 * times, 2_000) });
+    connection.on('error', (error) => this.warn(error));
+    this.results = new Worker(
+      MAIL_RESULTS_QUEUE,
+      async (job) => {
+        const result = messageResultSchema.safeParse(job.data);
+        if (result.success) await store(result.data);
+        else this.log.warn({ job: job.id }, 'a mail result could not be read and is dropped');
+      },
+      { connection, prefix: QUEUE_PREFIX, concurrency: 10, removeOnComplete: { count: 0 }, removeOnFail: { count: 0 } },
+    );
+    this.results.on('error', (error) => this.warn(error));
+    this.results.on('closed', () => connection.disconnect());
+  }
+
+  /** Is the queue too long to be worth adding to? A hint, read at most once a second. */
+  async isLong(): Promise<boolean> {
+    const now = Date.now();
+    if (now - this.depth.readAt >= DEPTH_EVERY_MS) {
+      this.depth = { known: this.depth.known, readAt: now };
+      const counted = await this.quietly(() => this.automations.getJobCountByTypes('waiting', 'delayed', 'prioritized'));
+      this.depth.known = typeof counted === 'number' ? counted : 0;
+    }
+    return this.depth.known > LONG_QUEUE;
+  }
+
+  /** Is Valkey there, and set so that it throws nothing away? */
+  async health(): Promise<{ ok: boolean; detail: string }> {
+    try {
+      await this.producer.ping();
+      const policy = (await this.producer.config('GET', 'maxmemory-policy').catch(() => null)) as string[] | null;
+      const isSafe = policy === null || policy[1] === undefined || policy[1] === 'noeviction';
+      return isSafe ? { ok: true, detail: 'reachable' } : { ok: false, detail: `maxmemory-policy is ${policy?.[1]}, it must be noeviction` };
+    } catch (error) {
+      return { ok: false, detail: error instanceof Error ? error.message : String(error) };
+    }
+  }
+
+  async onApplicationShutdown(): Promise<void> {
+    this.isClosing = true;
+    const closing = Promise.all([this.results?.close(), this.automations.close(), this.mail.close()]).catch(() => undefined);
+    await Promise.race([closing, new Promise((resolve) => setTimeout(resolve, CLOSE_TIMEOUT_MS).unref())]);
+    this.producer.disconnect();
+  }
+
+  private async quietly<Result>(work: () => Promise<Result>): Promise<Result | undefined> {
+    try {
+      return await work();
+    } catch (error) {
+      this.warn(error);
+      return undefined;
+    }
+  }
+
+  /** Once in ten seconds: an outage is one fact, not a thousand lines. */
+  private warn(error: unknown): void {
+    const now = Date.now();
+    if (this.isClosing || now - this.lastWarned < 10_000) return;
+    this.lastWarned = now;
+    this.log.warn({ err: error }, 'Valkey cannot be used; runs wait in Postgres and are woken when it is back');
+  }
+}

@@ -1,0 +1,52 @@
+import { newId } from '../database/new-id.js';
+import { outboxOf } from '../database/outbox.js';
+import { rows } from '../database/sql.js';
+import { Problem } from '../http/problem.js';
+import { attemptsOf, type Checkpoint, changeRun, writeAttempt } from '../runtime/checkpoint.js';
+import { canMove, stateAfter } from '../runtime/moves.js';
+import { blank } from '../runtime/pass-nodes.js';
+import type { VersionReader } from '../workflows/read-version.js';
+
+/**
+ * Sends a failed or dead-lettered run back from the node at which it ended, on its own version or on a chosen one. The step is opened
+ * anew under the next seq, so what ran before stays in the history and never runs again. A second replay finds the run no longer
+ * ended and is a conflict, and so is one whose contact is by now in another live run of the workflow.
+ */
+export async function replayRun(checkpoint: Checkpoint, { versionId }: { versionId?: string | undefined }, versions: VersionReader): Promise<void> {
+  const { tx, run } = checkpoint;
+  if (!canMove(run.state, 'replay')) throw new Problem('conflict', `Run ${run.id} is ${run.state}; only a failed or dead-lettered run can be replayed`);
+  const version = await chosenVersion(checkpoint, versionId ?? run.versionId, versions);
+  if (!version.compiled.node(run.node)) {
+    throw new Problem('unprocessable', `Version ${version.number} has no node "${run.node}" to begin at`, { errors: [{ path: 'versionId', message: `has no node "${run.node}"` }] });
+  }
+  const reentryKey = version.settings.reentry === 'after_finishing' && run.contactId !== null ? `${run.workflowId}:${run.contactId}` : null;
+  if (reentryKey !== null) {
+    const [live] = await rows<{ id: string }>(tx, 'SELECT id FROM runs WHERE reentry_key = $1', [reentryKey]);
+    if (live) throw new Problem('conflict', `The contact is in another run of this workflow: ${live.id}`);
+  }
+  const failed = (await attemptsOf(checkpoint, run.seq)).at(-1);
+  const claimId = newId();
+  const seq = run.seq + 1;
+  writeAttempt(checkpoint, { ...blank(checkpoint, seq, run.node, failed?.nodeType ?? version.compiled.node(run.node)?.type ?? 'unknown'), replayOf: run.seq });
+  changeRun(checkpoint, {
+    state: stateAfter(run.state, 'replay'),
+    versionId: version.versionId,
+    seq,
+    n: 1,
+    takeovers: 0,
+    dueAt: checkpoint.now,
+    wokenAt: checkpoint.realNow,
+    claimId,
+    callNo: -1,
+    reentryKey,
+    endReason: null,
+    endedAt: null,
+  });
+  outboxOf(tx).wakeUps.push({ runId: run.id, claimId, delayMs: 0 });
+}
+
+async function chosenVersion({ tx, run }: Checkpoint, versionId: string, versions: VersionReader) {
+  const [found] = await rows(tx, 'SELECT 1 FROM workflow_versions WHERE id = $1 AND workflow_id = $2', [versionId, run.workflowId]);
+  if (!found) throw new Problem('unprocessable', `The run's workflow has no version ${versionId}`, { errors: [{ path: 'versionId', message: 'is not a version of this workflow' }] });
+  return versions.get(tx, versionId);
+}

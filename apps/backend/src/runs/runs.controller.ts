@@ -1,0 +1,143 @@
+import { jsonSchema } from '@onward/contracts/json';
+import { RUN_STATES } from '@onward/contracts/patterns';
+import { Body, Controller, Get, HttpCode, Param, Post, Query, Req } from '@nestjs/common';
+import { ApiOperation, ApiTags } from '@nestjs/swagger';
+import { DataSource } from 'typeorm';
+import { z } from 'zod';
+import { rows } from '../database/sql.js';
+import { transactAndTell } from '../database/outbox.js';
+import { EventBus } from '../events/event-bus.js';
+import { pageOf, pageQuery, seek } from '../http/page.js';
+import { Problem } from '../http/problem.js';
+import { Queues } from '../operations/queues.js';
+import { VersionReader } from '../workflows/read-version.js';
+import { cancelRun } from './cancel-run.js';
+import { getRun, listRuns } from './read-run.js';
+import { replayRun } from './replay-run.js';
+import { startManually } from './start-manually.js';
+import { retryNow, wakeNow } from './wake-run.js';
+import { withRun } from './with-run.js';
+
+const contactRef = z.union([
+  z.strictObject({ id: z.uuid() }),
+  z.strictObject({ externalId: z.string().min(1).max(200) }),
+  z.strictObject({ email: z.string().min(3).max(254) }),
+]);
+
+const startBody = z
+  .strictObject({
+    workflowId: z.uuid(),
+    contacts: z.array(contactRef).min(1).max(500).optional(),
+    withoutContact: z.literal(true).optional(),
+    payload: z.record(z.string().max(200), jsonSchema).default({}),
+  })
+  .refine(({ contacts, withoutContact }) => (contacts === undefined) !== (withoutContact === undefined), { path: ['contacts'], message: 'give either contacts or withoutContact' });
+
+const states = z.preprocess((value) => (typeof value === 'string' ? value.split(',') : value), z.array(z.enum(RUN_STATES)).min(1)).optional();
+const listQuery = z.strictObject({
+  ...pageQuery('uuid'),
+  workflowId: z.uuid().optional(),
+  state: states,
+  contactId: z.uuid().optional(),
+  eventId: z.string().max(200).optional(),
+});
+const lettersQuery = z.strictObject({ ...pageQuery('uuid'), workflowId: z.uuid().optional() });
+const refusalsQuery = z.strictObject({ ...pageQuery('uuid'), workflowId: z.uuid().optional(), contactId: z.uuid().optional(), eventId: z.string().max(200).optional() });
+const replayBody = z.strictObject({ versionId: z.uuid().optional() });
+const id = z.uuid();
+
+@ApiTags('runs')
+@Controller()
+export class RunsController {
+  constructor(
+    private readonly source: DataSource,
+    private readonly queues: Queues,
+    private readonly bus: EventBus,
+    private readonly versions: VersionReader,
+  ) {}
+
+  @Post('runs')
+  @ApiOperation({ summary: 'Start runs by hand; each contact is answered: started, or refused with the reason' })
+  async start(@Body({ schema: startBody }) body: z.infer<typeof startBody>, @Req() request: { apiKey?: { name: string } }) {
+    const { workflowId, contacts = [], withoutContact = false, payload } = body;
+    const start = { workflowId, contacts, withoutContact, payload, startedBy: `API key ${request.apiKey?.name ?? ''}`.trim() };
+    const answers = await transactAndTell(this.source, this.queues, (tx) => startManually(tx, start, this.versions));
+    if (!answers) throw new Problem('not_found', `There is no workflow ${workflowId}`, { errors: [{ path: 'workflowId', message: 'is not known' }] });
+    return { results: answers };
+  }
+
+  @Get('runs')
+  @ApiOperation({ summary: 'List runs, the newest first; `state` takes several, separated by commas' })
+  list(@Query({ schema: listQuery }) query: z.infer<typeof listQuery>) {
+    return listRuns(this.source, query, query);
+  }
+
+  @Get('dead-letters')
+  @ApiOperation({ summary: 'Runs that ended failed or dead-lettered, the newest first' })
+  deadLetters(@Query({ schema: lettersQuery }) query: z.infer<typeof lettersQuery>) {
+    return listRuns(this.source, { ...query, state: ['failed', 'dead_lettered'] }, query);
+  }
+
+  @Get('run-refusals')
+  @ApiOperation({ summary: 'Why no run was started, the newest first' })
+  async refusals(@Query({ schema: refusalsQuery }) query: z.infer<typeof refusalsQuery>) {
+    const place = seek(query, { key: 'id', id: 'id', kind: 'uuid' }, 3);
+    const found = await rows<{ id: string }>(
+      this.source,
+      `SELECT id, workflow_id AS "workflowId", version_id AS "versionId", event_id AS "eventId", contact_id AS "contactId", reason, detail, created_at AS "createdAt"
+       FROM run_refusals WHERE ($1::uuid IS NULL OR workflow_id = $1) AND ($2::uuid IS NULL OR contact_id = $2) AND ($3::text IS NULL OR event_id = $3)
+         AND ${place.where} ${place.ending}`,
+      [query.workflowId ?? null, query.contactId ?? null, query.eventId ?? null, ...place.parameters],
+    );
+    return pageOf(
+      found,
+      query.limit,
+      (row) => [row.id, row.id],
+      (row) => row,
+    );
+  }
+
+  @Get('runs/:id')
+  @ApiOperation({ summary: 'One run with its whole history' })
+  get(@Param('id', { schema: id }) runId: string) {
+    return this.show(runId);
+  }
+
+  @Post('runs/:id/cancel')
+  @HttpCode(200)
+  @ApiOperation({ summary: 'Cancel: at once while it rests, after the step in hand otherwise' })
+  async cancel(@Param('id', { schema: id }) runId: string) {
+    const when = await withRun(this.source, this.queues, runId, async (checkpoint) => cancelRun(checkpoint, this.bus));
+    return { cancelled: when, run: await this.show(runId) };
+  }
+
+  @Post('runs/:id/retry-now')
+  @HttpCode(200)
+  @ApiOperation({ summary: 'Try a failed step again now' })
+  async retryNow(@Param('id', { schema: id }) runId: string) {
+    await withRun(this.source, this.queues, runId, async (checkpoint) => retryNow(checkpoint));
+    return this.show(runId);
+  }
+
+  @Post('runs/:id/wake-now')
+  @HttpCode(200)
+  @ApiOperation({ summary: 'End a wait by time now' })
+  async wakeNow(@Param('id', { schema: id }) runId: string) {
+    await withRun(this.source, this.queues, runId, async (checkpoint) => wakeNow(checkpoint));
+    return this.show(runId);
+  }
+
+  @Post('runs/:id/replay')
+  @HttpCode(200)
+  @ApiOperation({ summary: 'Send a failed or dead-lettered run back from the node at which it ended' })
+  async replay(@Param('id', { schema: id }) runId: string, @Body({ schema: replayBody }) body: z.infer<typeof replayBody>) {
+    await withRun(this.source, this.queues, runId, (checkpoint) => replayRun(checkpoint, body, this.versions));
+    return this.show(runId);
+  }
+
+  private async show(runId: string) {
+    const run = await getRun(this.source, runId);
+    if (!run) throw new Problem('not_found', `There is no run ${runId}`);
+    return run;
+  }
+}

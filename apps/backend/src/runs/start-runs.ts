@@ -1,0 +1,113 @@
+import { newId } from '../database/new-id.js';
+import { outboxOf } from '../database/outbox.js';
+import { change, rows, type Tx } from '../database/sql.js';
+import type { WorkflowSettings } from '../workflows/workflow-settings.js';
+import type { RunContext } from './run-context.entity.js';
+import type { RunRefusalReason } from './run-refusal.entity.js';
+
+/** A run that is to begin: one contact, or none, through the active version of one workflow. `node` is the version's trigger. */
+export type PlannedRun = {
+  workflowId: string;
+  versionId: string;
+  reentry: WorkflowSettings['reentry'];
+  node: string;
+  contactId: string | null;
+  eventId: string | null;
+  context: RunContext;
+};
+
+export type Refusal = { workflowId: string; versionId: string | null; eventId: string | null; contactId: string | null; reason: RunRefusalReason; detail: string };
+export type Started = { planned: PlannedRun; runId: string } | { planned: PlannedRun; refused: RunRefusalReason };
+
+/**
+ * Writes the pending runs, in workflow order, in the caller's transaction, and has the queue told after its commit. A contact that may not
+ * enter (again) gets no run and a recorded refusal instead; a conflict of one never touches the others.
+ */
+export async function startRuns(tx: Tx, planned: readonly PlannedRun[]): Promise<Started[]> {
+  const inOrder = [...planned].sort((a, b) => (a.workflowId < b.workflowId ? -1 : a.workflowId > b.workflowId ? 1 : 0));
+  const barred = await enterLedger(tx, inOrder);
+  const tried = inOrder.filter((plan) => !barred.has(plan)).map((plan) => ({ plan, id: newId(), claimId: newId() }));
+  const inserted = await insertRuns(tx, tried);
+  const started = tried.map(({ plan, id, claimId }): Started => {
+    if (!inserted.has(id)) return { planned: plan, refused: 'reentry_running' };
+    outboxOf(tx).wakeUps.push({ runId: id, claimId, delayMs: 0 });
+    return { planned: plan, runId: id };
+  });
+  const all = [...started, ...[...barred].map((plan): Started => ({ planned: plan, refused: 'reentry_never' }))];
+  await recordRefusals(
+    tx,
+    all.flatMap((one) => ('refused' in one ? [{ ...one.planned, reason: one.refused, detail: '' }] : [])),
+  );
+  return all;
+}
+
+/** Re-entry `never`: who stands in the ledger already may not enter. */
+async function enterLedger(tx: Tx, planned: readonly PlannedRun[]): Promise<Set<PlannedRun>> {
+  const once = planned.filter(({ reentry, contactId }) => reentry === 'never' && contactId !== null);
+  if (once.length === 0) return new Set();
+  const entered = await rows<{ key: string }>(
+    tx,
+    `INSERT INTO run_entries (workflow_id, contact_id)
+     SELECT DISTINCT workflow_id, contact_id FROM jsonb_to_recordset($1::jsonb) AS one (workflow_id uuid, contact_id uuid) ORDER BY 1, 2
+     ON CONFLICT DO NOTHING RETURNING workflow_id || ':' || contact_id AS key`,
+    [JSON.stringify(once.map(({ workflowId, contactId }) => ({ workflow_id: workflowId, contact_id: contactId })))],
+  );
+  const free = new Set(entered.map(({ key }) => key));
+  // Of two plans for one contact in one call only the first may enter.
+  return new Set(once.filter(({ workflowId, contactId }) => !free.delete(`${workflowId}:${contactId}`)));
+}
+
+async function insertRuns(tx: Tx, tried: readonly { plan: PlannedRun; id: string; claimId: string }[]): Promise<Set<string>> {
+  if (tried.length === 0) return new Set();
+  const records = tried.map(({ plan, id, claimId }, index) => ({
+    ord: index,
+    id,
+    claim_id: claimId,
+    workflow_id: plan.workflowId,
+    version_id: plan.versionId,
+    contact_id: plan.contactId,
+    event_id: plan.eventId,
+    node: plan.node,
+    reentry_key: plan.reentry === 'after_finishing' && plan.contactId !== null ? `${plan.workflowId}:${plan.contactId}` : null,
+  }));
+  const inserted = await rows<{ id: string }>(
+    tx,
+    `INSERT INTO runs (id, claim_id, workflow_id, version_id, contact_id, event_id, node, reentry_key, state, seq, due_at, woken_at)
+     SELECT id, claim_id, workflow_id, version_id, contact_id, event_id, node, reentry_key, 'pending', 1, onward_now(), clock_timestamp()
+     FROM jsonb_to_recordset($1::jsonb)
+       AS one (ord integer, id uuid, claim_id uuid, workflow_id uuid, version_id uuid, contact_id uuid, event_id text, node text, reentry_key text)
+     ORDER BY ord
+     ON CONFLICT DO NOTHING RETURNING id`,
+    [JSON.stringify(records)],
+  );
+  const ids = new Set(inserted.map(({ id }) => id));
+  const contexts = tried.filter(({ id }) => ids.has(id)).map(({ id, plan }) => ({ run_id: id, context: plan.context }));
+  if (contexts.length > 0) {
+    await change(tx, `INSERT INTO run_contexts SELECT * FROM jsonb_populate_recordset(null::run_contexts, $1::jsonb)`, [JSON.stringify(contexts)]);
+  }
+  return ids;
+}
+
+/** Keeps why no run was started; one for each event and workflow. */
+export async function recordRefusals(tx: Tx, refusals: readonly Refusal[]): Promise<void> {
+  if (refusals.length === 0) return;
+  await change(
+    tx,
+    `INSERT INTO run_refusals (id, workflow_id, version_id, event_id, contact_id, reason, detail)
+     SELECT id, workflow_id, version_id, event_id, contact_id, reason, detail FROM jsonb_populate_recordset(null::run_refusals, $1::jsonb)
+     ON CONFLICT DO NOTHING`,
+    [
+      JSON.stringify(
+        refusals.map((refusal) => ({
+          id: newId(),
+          workflow_id: refusal.workflowId,
+          version_id: refusal.versionId,
+          event_id: refusal.eventId,
+          contact_id: refusal.contactId,
+          reason: refusal.reason,
+          detail: refusal.detail.slice(0, 1_000),
+        })),
+      ),
+    ],
+  );
+}

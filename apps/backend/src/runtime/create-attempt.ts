@@ -1,0 +1,55 @@
+import { failed } from '@onward/contracts/outcome';
+import type { AttemptReply, ReplyOf, RequestOf } from '@onward/contracts/patterns';
+import type { Attempt } from '../runs/attempt.entity.js';
+import { attemptsOf, type Checkpoint, placeOf, refused, rests, type StepRef, writeAttempt } from './checkpoint.js';
+import { endRun } from './end-run.js';
+import { outcomeOf, tallyBefore, withOutcome } from './outcomes.js';
+import { blank } from './pass-nodes.js';
+import type { RuntimeKit } from './runtime-kit.js';
+
+type Request = RequestOf<'automation.runtime.attempt.create'> & StepRef;
+type Reply = ReplyOf<'automation.runtime.attempt.create'>;
+
+/**
+ * The attempt in hand of the step the run stands on: begun now, or as it was left.
+ * - One with an outcome is given back with it: nothing is performed again.
+ * - One left open, or not sent, is opened again under the same n: nothing had left.
+ * - One left while `sending`, by a claim before this one, is `uncertain`: bytes may have left and nobody knows.
+ */
+export async function createAttempt(checkpoint: Checkpoint, request: Request, kit: RuntimeKit): Promise<Reply> {
+  const place = placeOf(checkpoint, request);
+  if (place !== 'live' && place !== 'repeat') return refused(place);
+  const { run } = checkpoint;
+  if (run.state !== 'running') return rests(checkpoint);
+  if (run.isCancelAsked) {
+    endRun(checkpoint, { move: 'cancel', reason: 'cancelled by request' }, kit);
+    return rests(checkpoint);
+  }
+  const version = await kit.versions.get(checkpoint.tx, run.versionId);
+  const attempts = await attemptsOf(checkpoint, run.seq);
+  const begun = attempts.find(({ n }) => n === run.n);
+  const type = version.compiled.node(run.node)?.type ?? 'unknown';
+  const attempt = begun ? reopen(checkpoint, begun) : blank(checkpoint, run.seq, run.node, type, run.n);
+  const tally = tallyBefore(attempts, run.n);
+  const opened = isLeftSending(checkpoint, attempt)
+    ? withOutcome(attempt, { ...failed('process_died', LEFT), kind: 'uncertain' }, version.planNode(run.node), tally, checkpoint.now)
+    : attempt;
+  if (opened !== begun) writeAttempt(checkpoint, opened);
+  return replyOf(opened, attempts);
+}
+
+const LEFT = 'The worker ended between sending and recording; the target may or may not have acted';
+
+function isLeftSending({ run }: Checkpoint, attempt: Attempt): boolean {
+  return attempt.status === 'sending' && attempt.epoch < run.epoch;
+}
+
+function reopen({ run }: Checkpoint, attempt: Attempt): Attempt {
+  if (attempt.status === 'not_sent') return { ...attempt, status: 'open', epoch: run.epoch, verb: null, output: null, endedAt: null };
+  return attempt.status === 'open' && attempt.epoch < run.epoch ? { ...attempt, epoch: run.epoch } : attempt;
+}
+
+/** An attempt as the worker sees it. */
+export function replyOf(attempt: Attempt, attempts: readonly Attempt[]): AttemptReply {
+  return { kind: 'attempt', seq: attempt.seq, n: attempt.n, node: attempt.node, tally: tallyBefore(attempts, attempt.n), outcome: outcomeOf(attempt) };
+}

@@ -1,0 +1,158 @@
+import { createHash } from 'node:crypto';
+import type { Json } from '@onward/contracts/json';
+import type { OutboundRequest } from '@onward/contracts/outbound';
+import { failed, type Outcome } from '@onward/contracts/outcome';
+import type { ReplyOf, RequestOf } from '@onward/contracts/patterns';
+import { dueTime } from '@onward/workflow-graph/due-time';
+import { isTemplate, waitConfigSchema } from '@onward/workflow-graph/graph';
+import type { ActionResult } from '../actions/action.js';
+import { attempt as underSavepoint, rows } from '../database/sql.js';
+import type { Attempt } from '../runs/attempt.entity.js';
+import { fill, TemplateError } from '../templates/fill.js';
+import type { Version } from '../workflows/read-version.js';
+import { attemptsOf, changeRun, type Checkpoint, placeOf, refused, rests, type StepRef, writeAttempt } from './checkpoint.js';
+import { outcomeOf, tallyBefore, withOutcome, withoutNul } from './outcomes.js';
+import { readScope } from './read-scope.js';
+import type { RuntimeKit } from './runtime-kit.js';
+import type { Scope } from './scope.js';
+
+type Request = RequestOf<'automation.runtime.action.execute'> & StepRef;
+type Reply = ReplyOf<'automation.runtime.action.execute'>;
+
+/**
+ * Performs the step in hand as far as the backend owns it. An action whose effect is in Postgres commits it together with its outcome,
+ * so it happens exactly once; an outbound request is frozen and handed over with its intent (`sending`); a wait is given its due time.
+ * A second entry answers what was recorded. An action that throws is undone to where it began and the call fails as `internal`.
+ */
+export async function executeAction(checkpoint: Checkpoint, request: Request, kit: RuntimeKit): Promise<Reply> {
+  const place = placeOf(checkpoint, request);
+  if (place !== 'live' && place !== 'repeat') return refused(place);
+  if (checkpoint.run.state !== 'running') return rests(checkpoint);
+  const attempts = await attemptsOf(checkpoint, request.seq);
+  const attempt = attempts.find(({ n }) => n === (request.n ?? checkpoint.run.n));
+  if (!attempt) return refused('no_attempt');
+  const known = outcomeOf(attempt);
+  if (known) return { kind: 'outcome', outcome: known };
+  if (place !== 'live') return refused('stale_seq');
+  if (attempt.status === 'sending') return { kind: 'send', request: await frozenRequest(checkpoint, attempt) };
+
+  const version = await kit.versions.get(checkpoint.tx, checkpoint.run.versionId);
+  const result = await perform(checkpoint, version, attempt, kit);
+  const input = withoutNul(result.input ?? null);
+  if (result.kind === 'send') {
+    const frozen = await freeze(checkpoint, attempt, result.request);
+    writeAttempt(checkpoint, { ...attempt, status: 'sending', epoch: checkpoint.run.epoch, input });
+    return { kind: 'send', request: frozen };
+  }
+  const { outcome } = result;
+  writeAttempt(checkpoint, { ...withOutcome(attempt, outcome, version.planNode(attempt.node), tallyBefore(attempts, attempt.n), checkpoint.now), input });
+  // The key stands on the run from now on, so that what resolves it finds it even before the run rests.
+  if (outcome.kind === 'suspended') changeRun(checkpoint, { waitKey: outcome.key, resolution: null });
+  return { kind: 'outcome', outcome };
+}
+
+async function perform(checkpoint: Checkpoint, version: Version, attempt: Attempt, kit: RuntimeKit): Promise<ActionResult> {
+  const node = version.compiled.node(attempt.node);
+  if (node?.type === 'wait') return performWait(checkpoint, node.config, kit);
+  if (node?.type !== 'action') return { kind: 'outcome', outcome: failed('unknown_node', `"${attempt.node}" is not a node that can be performed`) };
+  const name = String(node.config['action']);
+  const action = kit.actions.get(name);
+  if (!action) return performUnknown(checkpoint, version, attempt.node, name, kit);
+  const config = action.config.safeParse(node.config['with'] ?? {});
+  if (!config.success) {
+    const [issue] = config.error.issues;
+    return { kind: 'outcome', outcome: failed('config_invalid', `${name} at "${attempt.node}": ${issue?.path.join('.') || 'config'}: ${issue?.message ?? 'not valid'}`) };
+  }
+  const { scope, contact, context } = await readScope(checkpoint);
+  if (action.needsContact && !contact) {
+    const gone = checkpoint.run.contactId !== null;
+    return { kind: 'outcome', outcome: gone ? failed('contact_deleted', 'The contact was deleted') : failed('contact_missing', `${name} needs a contact and the run has none`) };
+  }
+  const { id: runId, workflowId } = checkpoint.run;
+  kit.failPoints.reach('action.before-effect');
+  const tried = await underSavepoint(checkpoint.tx, () =>
+    action.execute({
+      tx: checkpoint.tx,
+      runId,
+      seq: attempt.seq,
+      n: attempt.n,
+      node: attempt.node,
+      workflowId,
+      config: config.data,
+      contact,
+      scope,
+      now: checkpoint.now,
+      depth: context.depth + 1,
+    }),
+  );
+  if (!tried.ok) throw tried.error;
+  kit.failPoints.reach('action.after-effect');
+  return tried.value;
+}
+
+/** A wait's outcome is its due time; texts in its configuration are filled first, and a value that is wrong only now ends the run. */
+async function performWait(checkpoint: Checkpoint, config: Record<string, Json>, kit: RuntimeKit): Promise<ActionResult> {
+  const hasTemplates = Object.values(config).some((value) => typeof value === 'string' && isTemplate(value));
+  let filled: Record<string, Json>;
+  try {
+    filled = hasTemplates ? fillTexts(config, (await readScope(checkpoint)).scope) : config;
+  } catch (error) {
+    if (error instanceof TemplateError) return { kind: 'outcome', outcome: failed('template_error', error.message) };
+    throw error;
+  }
+  const parsed = waitConfigSchema.safeParse(filled);
+  if (!parsed.success) {
+    const [issue] = parsed.error.issues;
+    const text = `The wait cannot be read: ${issue?.path.join('.') || 'config'}: ${issue?.message ?? 'not valid'}`;
+    return { kind: 'outcome', outcome: failed('value_invalid', text), input: filled };
+  }
+  const due = dueTime(parsed.data, checkpoint.now, { minimumWaitMs: kit.settings.minimumWaitMs });
+  if (due.kind === 'invalid') return { kind: 'outcome', outcome: failed('value_invalid', `The wait cannot be kept: ${due.reason}`), input: filled };
+  const outcome: Outcome = { kind: 'wait', dueAt: due.dueAt.toISOString(), why: 'waits as it was told to' };
+  return { kind: 'outcome', outcome, input: filled };
+}
+
+function fillTexts(config: Record<string, Json>, scope: Scope): Record<string, Json> {
+  return Object.fromEntries(
+    Object.entries(config).map(([key, value]) => {
+      if (typeof value !== 'string' || !isTemplate(value)) return [key, value];
+      const text = fill(value, scope, 'text').trim();
+      return [key, /^\d+(\.\d+)?$/.test(text) ? Number(text) : text];
+    }),
+  );
+}
+
+/** An action this version does not know is passed like a node of an unknown type: along its first edge, never silently. */
+function performUnknown(checkpoint: Checkpoint, version: Version, node: string, name: string, kit: RuntimeKit): ActionResult {
+  const way = version.compiled.firstEdgeFrom(node);
+  if (!way || kit.settings.onUnknownNode === 'fail') {
+    return { kind: 'outcome', outcome: failed('unknown_action', `The action "${name}" of "${node}" is not known to this version`) };
+  }
+  kit.actions.noteUnknown([{ runId: checkpoint.run.id, node, type: name }]);
+  changeRun(checkpoint, { unknownNodes: checkpoint.run.unknownNodes + 1 });
+  return { kind: 'outcome', outcome: { kind: 'done', output: null, port: way.port, mark: 'unknown_node' } };
+}
+
+/** Keeps the request with the step: the first one stands, whatever a later attempt would have made of it. */
+async function freeze(checkpoint: Checkpoint, attempt: Attempt, request: OutboundRequest): Promise<OutboundRequest> {
+  await rows(
+    checkpoint.tx,
+    `INSERT INTO outbound_requests (run_id, seq, request, idempotency_key, body_hash) VALUES ($1, $2, $3, $4, $5) ON CONFLICT (run_id, seq) DO NOTHING`,
+    [
+      attempt.runId,
+      attempt.seq,
+      JSON.stringify(request),
+      request.headers['idempotency-key'] ?? '',
+      createHash('sha256')
+        .update(request.body ?? '')
+        .digest(),
+    ],
+  );
+  return frozenRequest(checkpoint, attempt);
+}
+
+async function frozenRequest({ tx }: Checkpoint, { runId, seq }: Attempt): Promise<OutboundRequest> {
+  const [found] = await rows<{ request: OutboundRequest }>(tx, 'SELECT request FROM outbound_requests WHERE run_id = $1 AND seq = $2', [runId, seq]);
+  if (!found) throw new Error(`The request of step ${seq} of run ${runId} is gone`);
+  return found.request;
+}

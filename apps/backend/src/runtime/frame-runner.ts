@@ -1,0 +1,142 @@
+import type { FrameItem, FrameReply, RpcError } from '@onward/contracts/frame';
+import { RUNTIME_PATTERNS, type RuntimePattern, type RuntimeReply } from '@onward/contracts/patterns';
+import { Inject, Injectable } from '@nestjs/common';
+import type { Logger } from 'pino';
+import { DataSource } from 'typeorm';
+import { transactAndTell } from '../database/outbox.js';
+import { LOGGER } from '../operations/logger.js';
+import { Queues } from '../operations/queues.js';
+import { type Checkpoint, changeRun, lockRun, refused, restore, saveCheckpoints, snapshot, type StepRef } from './checkpoint.js';
+import { HANDLERS } from './handlers.js';
+import { isRenewal, renewLeases } from './renew-leases.js';
+import { RpcFailure, rpcErrorOf } from './rpc-failure.js';
+import { RuntimeKit } from './runtime-kit.js';
+
+type ItemReply = { reply: RuntimeReply } | { error: RpcError };
+
+/**
+ * Runs the items of one run, in order, in one transaction.
+ *
+ * What stands before a refusal is committed; a refusal or a rest ends the items; a handler that throws undoes only itself and ends them
+ * too. Items after a `prepare` or an `advance` may leave out epoch and seq and take them from its answer.
+ * A frame is only transport: each call may also come alone, as a frame of one item.
+ */
+@Injectable()
+export class FrameRunner {
+  constructor(
+    private readonly source: DataSource,
+    private readonly queues: Queues,
+    private readonly kit: RuntimeKit,
+    @Inject(LOGGER) private readonly log: Logger,
+  ) {}
+
+  /** One call alone. Throws an RpcError of the catalogue. */
+  async call(pattern: RuntimePattern, data: Record<string, unknown>): Promise<RuntimeReply> {
+    const [answer] = await this.runItems([{ pattern, data }]);
+    if (!answer) throw new Error('A call was not answered');
+    if ('error' in answer) throw new RpcFailure(answer.error);
+    return answer.reply;
+  }
+
+  /** The runs of a frame know nothing of each other: one that fails takes no other with it. */
+  async frame(runs: readonly { items: readonly FrameItem[] }[]): Promise<FrameReply> {
+    const renewals = runs.flatMap(({ items }) => items).filter(isRenewal);
+    const renewed = await renewLeases(this.source, renewals, this.kit.settings.leaseMs).catch((error: unknown) => {
+      throw new RpcFailure(this.toError(error));
+    });
+    const answers = await Promise.all(
+      runs.map(async ({ items }) => {
+        const only = items[0];
+        const replies = only && isRenewal(only) ? [{ reply: renewed.get(only) ?? refused('unknown_run') }] : await this.runItems(items);
+        return { replies };
+      }),
+    );
+    return { v: 1, runs: answers } as unknown as FrameReply;
+  }
+
+  private async runItems(items: readonly FrameItem[]): Promise<ItemReply[]> {
+    const read = readItems(items);
+    if ('error' in read) return [read];
+    const only = items[0];
+    try {
+      if (only && isRenewal(only)) return [{ reply: (await renewLeases(this.source, [only], this.kit.settings.leaseMs)).get(only) ?? refused('unknown_run') }];
+      return await transactAndTell(this.source, this.queues, async (tx) => {
+        const checkpoint = await lockRun(tx, read.runId);
+        if (!checkpoint) return [{ reply: refused('unknown_run') }];
+        const replies = await this.handleInOrder(checkpoint, items);
+        await saveCheckpoints(tx, [checkpoint]);
+        this.kit.failPoints.reach('frame.before-commit');
+        return replies;
+      });
+    } catch (error) {
+      return [{ error: this.toError(error) }];
+    } finally {
+      this.kit.failPoints.reach('frame.after-commit');
+    }
+  }
+
+  private async handleInOrder(checkpoint: Checkpoint, items: readonly FrameItem[]): Promise<ItemReply[]> {
+    const replies: ItemReply[] = [];
+    let at: { epoch: number; seq: number } | undefined;
+    let stood: StepRef | undefined;
+    for (const { pattern, data } of items) {
+      const request = { ...at, ...data };
+      const before = snapshot(checkpoint);
+      let reply: RuntimeReply;
+      try {
+        reply = await HANDLERS[pattern](checkpoint, request as never, this.kit);
+      } catch (error) {
+        restore(checkpoint, before);
+        replies.push({ error: this.toError(error) });
+        break;
+      }
+      replies.push({ reply });
+      if (reply.kind === 'claimed' || reply.kind === 'advanced') at = { epoch: checkpoint.run.epoch, seq: reply.seq };
+      if (reply.kind !== 'refused') stood ??= standing(request, at);
+      if (reply.kind === 'refused' || reply.kind === 'rests' || reply.kind === 'not_due' || reply.kind === 'held') break;
+    }
+    // Only what changed the run is a frame whose repeat must be known.
+    if (stood && (checkpoint.isRunChanged || checkpoint.written.size > 0)) {
+      changeRun(checkpoint, { lastClaimId: stood.claimId, lastEpoch: stood.epoch, lastSeq: stood.seq });
+    }
+    return replies;
+  }
+
+  private toError(error: unknown): RpcError {
+    return rpcErrorOf(error, this.log);
+  }
+}
+
+/** Which step a frame spoke of first: that is how its repeat is known. */
+function standing(request: Record<string, unknown>, claimed: { epoch: number; seq: number } | undefined): StepRef | undefined {
+  const claimId = request['claimId'];
+  const epoch = request['epoch'] ?? claimed?.epoch;
+  const seq = request['seq'] ?? claimed?.seq;
+  return typeof claimId === 'string' && typeof epoch === 'number' && typeof seq === 'number' ? { claimId, epoch, seq } : undefined;
+}
+
+type ReadItems = { runId: string } | { error: RpcError };
+
+/** Checks every item against its pattern before anything is touched; the items of one run name that run. */
+function readItems(items: readonly FrameItem[]): ReadItems {
+  let runId: string | undefined;
+  let hasClaimed = false;
+  for (const [index, { pattern, data }] of items.entries()) {
+    const parsed = RUNTIME_PATTERNS[pattern].request.safeParse(data);
+    if (!parsed.success) return { error: { code: 'invalid', detail: `${pattern}: ${describe(parsed.error.issues)}` } };
+    const request = parsed.data as { runId: string; epoch?: number; seq?: number };
+    if (runId !== undefined && runId !== request.runId) return { error: { code: 'invalid', detail: `items[${index}].runId: the items of one run must name that run` } };
+    runId = request.runId;
+    const isPrepare = pattern === 'automation.runtime.run.prepare';
+    if (!isPrepare && !hasClaimed && (request.epoch === undefined || request.seq === undefined)) {
+      return { error: { code: 'invalid', detail: `${pattern}: epoch and seq may be left out only after a prepare or an advance of the same frame` } };
+    }
+    hasClaimed ||= isPrepare || pattern === 'automation.runtime.run.advance';
+  }
+  return runId === undefined ? { error: { code: 'invalid', detail: 'items: at least one is needed' } } : { runId };
+}
+
+function describe(issues: readonly { path: PropertyKey[]; message: string }[]): string {
+  return issues.map(({ path, message }) => `${path.join('.') || 'data'}: ${message}`).join('; ').slice(0, 500);
+}
+

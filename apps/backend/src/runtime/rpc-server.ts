@@ -1,0 +1,141 @@
+import { createServer, type Server as NetServer, type Socket } from 'node:net';
+import { ERRORS } from '@onward/contracts/errors';
+import { PATTERNS, type Pattern, type RpcError } from '@onward/contracts/frame';
+import { CodecError, encodeMessage, MessageReader, parseJson } from '@onward/wire/codec';
+import { NonceMemory } from '@onward/wire/nonce-memory';
+import { type Packet, readPacket, verify } from '@onward/wire/signing';
+import { type CustomTransportStrategy, Server } from '@nestjs/microservices';
+import type { Logger } from 'pino';
+import { firstValueFrom } from 'rxjs';
+import { rpcErrorOf } from './rpc-failure.js';
+
+type Options = { host: string; port: number; secret: string; drainTimeoutMs: number; log: Logger };
+
+/**
+ * The TCP side of the backend, as a transport of NestJS: message handlers are ordinary Nest ones.
+ *
+ * A message is authenticated before it is looked at, its pattern must be one of the catalogue and its data of that pattern's schema;
+ * only then a handler sees it. Whatever goes wrong is answered with an error of the catalogue. Closing refuses new calls as `draining`,
+ * lets those in flight finish and be answered, and only then closes the sockets.
+ */
+export class RpcServer extends Server implements CustomTransportStrategy {
+  private readonly server: NetServer;
+  private readonly sockets = new Set<Socket>();
+  private readonly nonces = new NonceMemory();
+  private readonly inFlight = new Set<Promise<void>>();
+  private isDraining = false;
+
+  constructor(private readonly rpc: Options) {
+    super();
+    this.server = createServer({ noDelay: true, keepAlive: true }, (socket) => this.serve(socket));
+  }
+
+  /** The port it listens on, also when 0 was asked for. */
+  get port(): number {
+    const address = this.server.address();
+    return typeof address === 'object' && address ? address.port : this.rpc.port;
+  }
+
+  listen(callback: (error?: Error) => void): void {
+    this.server.once('error', callback);
+    this.server.listen(this.rpc.port, this.rpc.host, () => {
+      this.server.off('error', callback);
+      this.server.on('error', (error) => this.rpc.log.error({ err: error }, 'the RPC server failed'));
+      callback();
+    });
+  }
+
+  /** Refuses what comes from now on and waits for what is in flight, at most the drain time. */
+  async drain(): Promise<void> {
+    this.isDraining = true;
+    const all = Promise.allSettled([...this.inFlight]);
+    await Promise.race([all, new Promise((resolve) => setTimeout(resolve, this.rpc.drainTimeoutMs).unref())]);
+  }
+
+  async close(): Promise<void> {
+    await this.drain();
+    for (const socket of this.sockets) socket.end();
+    const closed = new Promise<void>((resolve) => this.server.close(() => resolve()));
+    setTimeout(() => {
+      for (const socket of this.sockets) socket.destroy();
+    }, 500).unref();
+    await closed;
+  }
+
+  /** Part of Nest's contract for a transport; nothing here listens for its events. */
+  on(): void {}
+
+  unwrap<T>(): T {
+    return this.server as T;
+  }
+
+  private serve(socket: Socket): void {
+    this.sockets.add(socket);
+    const reader = new MessageReader();
+    socket.on('close', () => this.sockets.delete(socket));
+    socket.on('error', () => socket.destroy());
+    socket.on('data', (chunk) => {
+      let messages: unknown[];
+      try {
+        messages = reader.push(chunk);
+      } catch (error) {
+        if (!(error instanceof CodecError)) this.rpc.log.error({ err: error }, 'a message could not be read');
+        socket.destroy();
+        return;
+      }
+      for (const message of messages) this.take(socket, message);
+    });
+  }
+
+  private take(socket: Socket, message: unknown): void {
+    const packet = readPacket(message);
+    if (!packet) {
+      socket.destroy();
+      return;
+    }
+    const handling = this.answer(packet).then((answer) => this.reply(socket, packet.id, answer));
+    this.inFlight.add(handling);
+    void handling.finally(() => this.inFlight.delete(handling));
+  }
+
+  private async answer(packet: Packet): Promise<{ reply: unknown } | { error: RpcError }> {
+    try {
+      if (verify(packet, { secret: this.rpc.secret, now: Date.now(), nonces: this.nonces }) !== 'ok') return errorOf('unauthenticated');
+      if (this.isDraining) return errorOf('draining');
+      if (!isPattern(packet.pattern)) return errorOf('unknown_pattern');
+      const handler = this.getHandlerByPattern(packet.pattern);
+      if (!handler) return errorOf('unknown_pattern');
+      const data = PATTERNS[packet.pattern].request.safeParse(parseJson(packet.body));
+      if (!data.success) {
+        const [issue] = data.error.issues;
+        return { error: { code: 'invalid', detail: `${issue?.path.join('.') || 'data'}: ${issue?.message ?? 'not valid'}`.slice(0, 500) } };
+      }
+      return { reply: await firstValueFrom(this.transformToObservable(await handler(data.data, { pattern: packet.pattern }))) };
+    } catch (error) {
+      return this.toError(error);
+    }
+  }
+
+  private toError(error: unknown): { error: RpcError } {
+    if (error instanceof CodecError) return { error: { code: error.code === 'too_large' ? 'too_large' : 'malformed', detail: error.message } };
+    return { error: rpcErrorOf(error, this.rpc.log) };
+  }
+
+  private reply(socket: Socket, id: string, answer: { reply: unknown } | { error: RpcError }): void {
+    let bytes: Buffer;
+    try {
+      bytes = encodeMessage({ id, ...answer });
+    } catch (error) {
+      bytes = encodeMessage({ id, ...this.toError(error) });
+    }
+    if (!socket.destroyed) socket.write(bytes);
+  }
+}
+
+function isPattern(name: string): name is Pattern {
+  return Object.hasOwn(PATTERNS, name);
+}
+
+function errorOf(code: keyof typeof ERRORS): { error: RpcError } {
+  return { error: { code, detail: ERRORS[code].title } };
+}

@@ -1,0 +1,95 @@
+import { Inject, Injectable, type OnApplicationBootstrap, type OnModuleDestroy } from '@nestjs/common';
+import type { Logger } from 'pino';
+import { DataSource } from 'typeorm';
+import { isUnavailable } from '../database/is-unavailable.js';
+import { transactAndTell } from '../database/outbox.js';
+import { change } from '../database/sql.js';
+import { sweepMessages } from '../mail/sweep-messages.js';
+import { sweepNotices } from '../notifications/sweep-notices.js';
+import { LOGGER } from '../operations/logger.js';
+import { Queues } from '../operations/queues.js';
+import { RuntimeKit } from '../runtime/runtime-kit.js';
+import { holdRuns, letGoOfRuns } from './hold-runs.js';
+import { lapseRuns } from './lapse-runs.js';
+import { WAKE_BATCH, wakeRuns } from './wake-runs.js';
+
+/** Runs let go of in a second when a workflow is resumed. */
+const RESUMED_PER_SECOND = 50;
+
+/**
+ * Repairs: whatever was lost on the way (a wake-up, a worker, a mail result) is found here from the rows, every few seconds. Any number
+ * of sweepers may run; they skip what another holds. Nothing on the usual path waits for it, and it gives up on nothing.
+ */
+@Injectable()
+export class Sweeper implements OnApplicationBootstrap, OnModuleDestroy {
+  private timer: NodeJS.Timeout | undefined;
+  private passing: Promise<void> | undefined;
+  private isStopped = false;
+  /** Since when the database has been there without a break; before a lease has gone by since then, nothing lapses. */
+  private presentSince = Date.now();
+  private isPresent = true;
+
+  constructor(
+    private readonly source: DataSource,
+    private readonly queues: Queues,
+    private readonly kit: RuntimeKit,
+    @Inject(LOGGER) private readonly log: Logger,
+  ) {}
+
+  onApplicationBootstrap(): void {
+    this.presentSince = Date.now();
+    this.schedule(0);
+  }
+
+  async onModuleDestroy(): Promise<void> {
+    this.isStopped = true;
+    clearTimeout(this.timer);
+    await this.passing;
+  }
+
+  /** One full pass, as a test asks for after it has moved the clock: until a pass finds nothing more to wake. */
+  async sweepFully(): Promise<void> {
+    await this.passing;
+    this.passing = this.pass({ isFull: true });
+    await this.passing;
+  }
+
+  private schedule(delayMs: number): void {
+    if (this.isStopped) return;
+    this.timer = setTimeout(() => {
+      const before = this.passing ?? Promise.resolve();
+      this.passing = before.then(() => this.pass({ isFull: false }));
+      void this.passing.then(() => this.schedule(this.kit.settings.sweepIntervalMs));
+    }, delayMs);
+  }
+
+  private async pass({ isFull }: { isFull: boolean }): Promise<void> {
+    try {
+      await this.sweep(isFull);
+      if (!this.isPresent) this.presentSince = Date.now();
+      this.isPresent = true;
+    } catch (error) {
+      if (isUnavailable(error)) this.isPresent = false;
+      this.log[isUnavailable(error) ? 'warn' : 'error']({ err: error }, 'a sweep failed; the next one tries again');
+    }
+  }
+
+  private async sweep(isFull: boolean): Promise<void> {
+    const { sweepIntervalMs, leaseMs } = this.kit.settings;
+    const tell = <Result>(work: Parameters<typeof transactAndTell<Result>>[2]) => transactAndTell(this.source, this.queues, work);
+    if (this.isPresent && Date.now() - this.presentSince >= leaseMs) {
+      const lapsed = await tell((tx) => lapseRuns(tx, this.kit));
+      if (lapsed > 0) this.log.info({ lapsed }, 'leases lapsed; the runs are due again');
+    } else {
+      await change(this.source, 'SELECT 1');
+    }
+    await tell((tx) => holdRuns(tx));
+    await tell((tx) => letGoOfRuns(tx, Math.ceil((RESUMED_PER_SECOND * sweepIntervalMs) / 1_000)));
+    while (!(await this.queues.isLong())) {
+      const woken = await tell((tx) => wakeRuns(tx));
+      if (woken < WAKE_BATCH && !(isFull && woken > 0)) break;
+    }
+    await sweepMessages(this.source, this.queues);
+    await sweepNotices(this.source, this.queues, this.kit.settings);
+  }
+}
