@@ -1,0 +1,118 @@
+/**
+ * `npm start`: everything Onward needs, started in order, kept running until Ctrl+C, stopped in the opposite order.
+ *
+ * PostgreSQL, Valkey and mail are the ones of DATABASE_URL, VALKEY_URL and SMTP_URL when set, embedded ones otherwise. Data
+ * stay in `.onward/` between starts. With `--once` a database of its own is made anew, the test clock is on, and
+ * everything stops after the samples have run. `--verbose` shows every line of every process.
+ */
+import { mkdirSync, rmSync } from 'node:fs';
+import { join, relative } from 'node:path';
+import { awaitStopSignal } from './await-stop-signal.js';
+import { claimCheckout } from './claim-checkout.js';
+import { inheritEnvironment, readGivenSecrets, readGivenSettings } from './environment.js';
+import { endLeftOvers } from './end-left-overs.js';
+import { freePort } from './free-port.js';
+import { CHECKOUT, describeSettings, HOME_FOLDER, removeInstance, writeInstance } from './instance.js';
+import { BACKEND, startProcesses } from './onward-processes.js';
+import { ensureSecrets } from './secrets.js';
+import { DEFAULT_PORTS, type Services, startServices } from './services.js';
+import type { Supervised } from './supervisor.js';
+import { createTeardown, Interrupted, type Teardown } from './teardown.js';
+import { createTerminalLog, type TerminalLog } from './terminal-log.js';
+
+export type StartOptions = { readonly isOnce: boolean; readonly isVerbose: boolean };
+
+/** What is up and how to reach it. */
+export type Onward = { readonly apiUrl: string; readonly firstKeyFile: string; readonly services: Services; readonly processes: readonly Supervised[] };
+
+/** Answers the exit code: 0 after a clean stop, 1 when something did not start. */
+export async function startOnward(args: readonly string[]): Promise<number> {
+  const options: StartOptions = { isOnce: args.includes('--once'), isVerbose: args.includes('--verbose') };
+  const folder = options.isOnce ? join(HOME_FOLDER, 'once') : HOME_FOLDER;
+  if (options.isOnce) rmSync(folder, { recursive: true, force: true });
+  const terminal = createTerminalLog(join(folder, 'log'), options.isVerbose);
+  const teardown = createTeardown(terminal.say);
+  const givenUp = new AbortController();
+  let processes: readonly Supervised[] = [];
+  const { asked } = awaitStopSignal(() => {
+    for (const one of processes) one.kill('SIGKILL');
+  });
+
+  const starting = (async (): Promise<number> => {
+    const onward = await startEverything({ options, folder, terminal, teardown, givenUp: givenUp.signal });
+    processes = onward.processes;
+    describe(onward, terminal);
+    // The samples are loaded and told here: `return runSamples({ apiUrl: onward.apiUrl, firstKeyFile: onward.firstKeyFile, … })`.
+    if (!options.isOnce) terminal.say('Ctrl+C stops everything.');
+    return options.isOnce ? 0 : (await asked, 0);
+  })();
+  const code = await Promise.race([starting, asked.then(() => 0)]).catch((error: unknown) => report(error, terminal));
+  givenUp.abort();
+  terminal.say('Stopping …');
+  await teardown.run();
+  await starting.catch(() => undefined);
+  await teardown.run(); // what came up while the first run was at work
+  await terminal.close();
+  terminal.say('Stopped.');
+  return code;
+}
+
+type Start = { options: StartOptions; folder: string; terminal: TerminalLog; teardown: Teardown; givenUp: AbortSignal };
+
+async function startEverything({ options: { isOnce }, folder, terminal, teardown, givenUp }: Start): Promise<Onward> {
+  const given = readGivenSettings();
+  const giveBack = claimCheckout(HOME_FOLDER);
+  await teardown.add(async () => giveBack());
+  const runDir = join(HOME_FOLDER, 'run');
+  await endLeftOvers(runDir, BACKEND.name, terminal.say);
+  const secrets = ensureSecrets(HOME_FOLDER);
+  mkdirSync(folder, { recursive: true });
+  const databaseName = isOnce ? 'onward_once' : 'onward';
+  const services = await startServices({ homeFolder: HOME_FOLDER, folder, databaseName, isFresh: isOnce, given, log: terminal.say, teardown });
+
+  const ports = { http: await takePort(given.port, DEFAULT_PORTS.http, terminal), rpc: await takePort(given.rpcPort, DEFAULT_PORTS.rpc, terminal) };
+  const apiUrl = `http://127.0.0.1:${ports.http}`;
+  const sinkAddress = `127.0.0.1:${services.webhookSink.port}`;
+  const firstKeyFile = join(folder, 'first-api-key');
+  const settings = describeSettings({
+    ...services,
+    mailFrom: given.mailFrom ?? 'Onward <onward@example.test>',
+    publicUrl: given.publicUrl ?? apiUrl,
+    ports,
+    egressAllow: given.egressAllow === undefined ? sinkAddress : `${given.egressAllow},${sinkAddress}`,
+    firstKeyFile,
+  });
+  const instanceFile = join(HOME_FOLDER, 'instance.json');
+  writeInstance(instanceFile, { settings, inboxUrl: services.inboxUrl, webhookSinkUrl: services.webhookSink.pageUrl });
+  await teardown.add(async () => removeInstance(instanceFile));
+
+  const onlyOnce: Readonly<Record<string, string>> = isOnce ? { ONWARD_TEST_CLOCK: '1', NODE_ENV: 'test' } : {};
+  const env = inheritEnvironment({ ...secrets, ...readGivenSecrets(), ...settings, ...onlyOnce });
+  const processes = await startProcesses({ env, runDir, terminal, teardown, backendUrl: apiUrl, givenUp });
+  return { apiUrl, firstKeyFile, services, processes };
+}
+
+/** A port that was asked for is used as it is; a default that is taken gives the next free one, and says so. */
+async function takePort(given: string | undefined, preferred: number, { say }: TerminalLog): Promise<number> {
+  if (given !== undefined) return Number(given);
+  const port = await freePort(preferred);
+  if (port !== preferred) say(`port ${preferred} is taken, using ${port}`);
+  return port;
+}
+
+function describe({ apiUrl, firstKeyFile, services }: Onward, { say }: TerminalLog): void {
+  const rows = [
+    ['API', `${apiUrl}/api/v1, described at ${apiUrl}/api/docs`],
+    ['API key', `in ${relative(CHECKOUT, firstKeyFile)}`],
+    ['Inbox', services.inboxUrl ?? 'mail goes to SMTP_URL'],
+    ['Webhook sink', services.webhookSink.pageUrl],
+    ['Logs', '.onward/log/'],
+  ] as const;
+  say('\nOnward is running.');
+  for (const [name, where] of rows) say(`  ${name.padEnd(14)}${where}`);
+}
+
+function report(error: unknown, { say }: TerminalLog): number {
+  if (!(error instanceof Interrupted)) say(`\n${error instanceof Error ? error.message : String(error)}`);
+  return 1;
+}

@@ -1,0 +1,20 @@
+// Starts PostgreSQL, and Valkey when asked, in the folder given, says where, and stays until it is killed.
+// usage: node start-servers.mjs <folder> [postgres] [valkey]
+import { startPostgres } from '../../dist/postgres.js';
+import { startValkey } from '../../dist/valkey.js';
+
+const [folder, ...wanted] = process.argv.slice(2);
+const postgres = wanted.includes('postgres') ? await startPostgres({ dataDir: `${folder}/postgres` }) : undefined;
+const valkey = wanted.includes('valkey') ? await startValkey({ dataDir: `${folder}/valkey` }) : undefined;
+const answer = {
+  uid: process.getuid?.(),
+  postgres: postgres && { pid: postgres.pid, url: postgres.url('postgres') },
+  valkey: valkey && { pid: valkey.pid, url: valkey.url },
+};
+process.stdout.write(`${JSON.stringify(answer)}\n`);
+process.once('SIGTERM', async () => {
+  await valkey?.stop();
+  await postgres?.stop();
+  process.exit(0);
+});
+setInterval(() => {}, 60_000);

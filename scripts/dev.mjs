@@ -1,0 +1,93 @@
+/**
+ * The `dev` script of every process package: compiles on each change and restarts `dist/main.js` when it compiled cleanly.
+ *
+ * Settings that the environment does not have are taken from `.onward/instance.json` and `.onward/secrets.json`, which
+ * `pnpm stack:dev` writes; as long as those are missing the process is not started, but waited for. The running program
+ * gets SIGTERM and ends before the next one starts. Runs in the package's folder.
+ */
+import { spawn } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { basename, dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+const ROOT = fileURLToPath(new URL('..', import.meta.url));
+const LOOK_EVERY_MS = 500;
+const say = (line) => process.stdout.write(`[dev] ${line}\n`);
+
+/** The stack writes the settings, so it cannot wait for them. */
+const needsSettings = basename(process.cwd()) !== 'stack';
+
+let program;
+let isStopping = false;
+let isRestartWanted = false;
+let waitingTimer;
+
+const typescript = dirname(createRequire(join(process.cwd(), 'package.json')).resolve('typescript/package.json'));
+const compiler = spawn(process.execPath, [join(typescript, 'bin/tsc'), '-p', 'tsconfig.build.json', '--watch', '--preserveWatchOutput'], {
+  stdio: ['ignore', 'pipe', 'inherit'],
+});
+compiler.stdout.setEncoding('utf8').on('data', (text) => {
+  process.stdout.write(text);
+  if (text.includes('Found 0 errors')) restart();
+});
+compiler.once('exit', (code) => {
+  if (!isStopping) stop(code ?? 1);
+});
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => stop(0));
+
+function restart() {
+  if (isStopping) return;
+  if (program === undefined) return start();
+  isRestartWanted = true;
+  program.kill('SIGTERM');
+}
+
+function start() {
+  clearTimeout(waitingTimer);
+  const settings = readSettings();
+  if (settings === undefined) {
+    if (waitingTimer === undefined) say('waiting for `pnpm stack:dev` in another terminal');
+    waitingTimer = setTimeout(start, LOOK_EVERY_MS);
+    return;
+  }
+  waitingTimer = undefined;
+  isRestartWanted = false;
+  program = spawn(process.execPath, ['--enable-source-maps', 'dist/main.js'], { stdio: 'inherit', env: { ...settings, ...withoutEmpty(process.env) } });
+  program.once('exit', (code, signal) => {
+    program = undefined;
+    if (isStopping) process.exit(code ?? 0);
+    if (isRestartWanted) start();
+    else say(`ended (${signal ?? code}); the next change starts it again`);
+  });
+}
+
+/** Ends the program, then the compiler and this; a program that is told twice has its own way of hurrying. */
+function stop(code) {
+  isStopping = true;
+  clearTimeout(waitingTimer);
+  compiler.kill();
+  if (program === undefined) process.exit(code);
+  program.kill('SIGTERM');
+}
+
+/** What the stack says, or undefined while there is none and the environment alone is not enough. */
+function readSettings() {
+  if (!needsSettings) return {};
+  const settings = readJson('instance.json')?.settings;
+  const secrets = readJson('secrets.json');
+  if (settings !== undefined && secrets !== undefined) return { ...settings, ...secrets };
+  return process.env.VALKEY_URL && process.env.BACKEND_MICROSERVICE_SECRET ? {} : undefined;
+}
+
+function readJson(name) {
+  try {
+    return JSON.parse(readFileSync(join(ROOT, '.onward', name), 'utf8'));
+  } catch {
+    return undefined;
+  }
+}
+
+function withoutEmpty(environment) {
+  return Object.fromEntries(Object.entries(environment).filter(([, value]) => value !== ''));
+}
