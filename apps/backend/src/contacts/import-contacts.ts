@@ -1,6 +1,6 @@
 import type { DataSource } from 'typeorm';
 import { transactAndTell, type Teller } from '../database/outbox.js';
-import { rows as sqlRows } from '../database/sql.js';
+import { rows as sqlRows, transact } from '../database/sql.js';
 import type { EventBus } from '../events/event-bus.js';
 import { databaseFault } from '../http/database-error.js';
 import { invalidField, Problem } from '../http/problem.js';
@@ -13,6 +13,9 @@ import { columnsOf, type CsvDelimiter, readCsv } from './read-csv.js';
 import { upsertContacts } from './upsert-contact.js';
 
 const BATCH_SIZE = 500;
+/** While a journey waits for what an import does. A batch holds the identities in it until all it has started is written, and others wait. */
+const BATCH_SIZE_WITH_RUNS = 50;
+const EVENTS_OF_AN_IMPORT = ['contact.created', 'contact.updated', 'tag.added', 'list.joined'];
 const MAX_FAILURES_SHOWN = 100;
 
 export type Import = { total: number; imported: number; created: number; updated: number; failed: { line: number; reason: string }[]; failedCount: number };
@@ -24,13 +27,16 @@ type ReadRow = { line: number; input: ContactInput };
 /**
  * Upserts a contact for every row of a CSV and puts it on a list or tags it, when one is named. The columns `email` and `external_id`
  * say who is meant, every other column is an attribute (`first_name`, or `attributes.first_name`), kept as text; an empty cell
- * changes nothing. A bad row is reported by its line and the others are kept: 500 rows commit together, so an import that breaks off has
+ * changes nothing. A bad row is reported by its line and the others are kept: up to 500 rows commit together, so an import that breaks off has
  * kept what came before and can be sent again. Throws Problem when the file as a whole cannot be read or the list is not there.
  */
 export async function importContacts(tools: ImportTools, bytes: Buffer, options: ImportOptions): Promise<Import> {
   if (options.listId !== undefined) await checkList(tools.source, options.listId);
-  const { header, rows } = await readCsv(bytes, options.delimiter);
-  const readRow = rowReader(header);
+  const batchSize = await batchSizeFor(tools);
+  let readRow: RowReader = () => ({ line: 1, reason: 'stands before the header' });
+  const rows = readCsv(bytes, options.delimiter, (header) => {
+    readRow = rowReader(header);
+  });
   const done: Import = { total: 0, imported: 0, created: 0, updated: 0, failed: [], failedCount: 0 };
   let batch: ReadRow[] = [];
   for await (const row of rows) {
@@ -38,7 +44,7 @@ export async function importContacts(tools: ImportTools, bytes: Buffer, options:
     const read = 'reason' in row ? row : readRow(row);
     if ('reason' in read) fail(done, read.line, read.reason);
     else batch.push(read);
-    if (batch.length < BATCH_SIZE) continue;
+    if (batch.length < batchSize) continue;
     await writeBatch(tools, batch, options, done);
     batch = [];
   }
@@ -47,7 +53,9 @@ export async function importContacts(tools: ImportTools, bytes: Buffer, options:
   return done;
 }
 
-function rowReader(header: string[]): (row: { line: number; cells: string[] }) => ReadRow | { line: number; reason: string } {
+type RowReader = (row: { line: number; cells: string[] }) => ReadRow | { line: number; reason: string };
+
+function rowReader(header: string[]): RowReader {
   const columns = columnsOf(header, nameOfColumn);
   if (!columns.has('email') && !columns.has('external_id')) throw invalidField('header', 'needs a column "email" or "external_id"');
   const attributeColumns = [...columns].filter(([name]) => name.startsWith(ATTRIBUTE)).map(([name, index]) => ({ name: name.slice(ATTRIBUTE.length), index }));
@@ -74,6 +82,13 @@ function nameOfColumn(written: string): string {
   if (plain === 'email') return 'email';
   if (plain === 'externalid') return 'external_id';
   return written === '' || written.startsWith(ATTRIBUTE) ? written : `${ATTRIBUTE}${written}`;
+}
+
+function batchSizeFor({ source, bus }: ImportTools): Promise<number> {
+  return transact(source, async (tx) => {
+    for (const type of EVENTS_OF_AN_IMPORT) if (await bus.listening.wants(tx, type)) return BATCH_SIZE_WITH_RUNS;
+    return BATCH_SIZE;
+  });
 }
 
 /** A batch that is refused is written row by row, to find the row at fault; a database that is away ends the import. */

@@ -30,7 +30,10 @@ export async function beginMessage(tx: Tx, request: PatternRequest<'mail.message
     return { kind: 'skip', reason };
   }
 
-  await change(tx, `UPDATE messages SET state = 'begun', begun_until = clock_timestamp() + $2 * interval '1 millisecond' WHERE id = $1`, [message.id, BEGUN_FOR_MS]);
+  await change(tx, `UPDATE messages SET state = 'begun', begun_until = clock_timestamp() + $2 * interval '1 millisecond' WHERE id = $1`, [
+    message.id,
+    BEGUN_FOR_MS,
+  ]);
   const { id, messageIdHeader, from, to, replyTo, subject, html, text } = message;
   return { kind: 'send', message: { messageId: id, try: message.try, messageIdHeader, from, to, replyTo, subject, html, text } };
 }

@@ -51,7 +51,12 @@ export class MessagesController {
         WHERE ($1::uuid IS NULL OR run_id = $1) AND ($2::uuid IS NULL OR contact_id = $2) AND ($3::text IS NULL OR state = $3) AND ${where} ${ending}`,
       [runId ?? null, contactId ?? null, state ?? null, ...parameters],
     );
-    return pageOf(found, page.limit, ({ key, id }): Place => [key, id], ({ key: _, ...message }) => message);
+    return pageOf(
+      found,
+      page.limit,
+      ({ key, id }): Place => [key, id],
+      ({ key: _, ...message }) => message,
+    );
   }
 
   @Get(':id')

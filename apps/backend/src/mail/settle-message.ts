@@ -16,7 +16,10 @@ import type { Message } from './message.entity.js';
 /** It must not be sent. */
 export async function skipMessage(tx: Tx, message: Message, reason: string): Promise<void> {
   Object.assign(message, { state: 'skipped', skipReason: reason, begunUntil: null });
-  await change(tx, `UPDATE messages SET state = 'skipped', skip_reason = $2, begun_until = NULL, ended_at = clock_timestamp() WHERE id = $1`, [message.id, reason]);
+  await change(tx, `UPDATE messages SET state = 'skipped', skip_reason = $2, begun_until = NULL, ended_at = clock_timestamp() WHERE id = $1`, [
+    message.id,
+    reason,
+  ]);
   await tellRun(tx, message);
 }
 
@@ -64,7 +67,11 @@ export async function markUncertain(tx: Tx, message: Message, failure: Extract<M
 
 /** Notes why mail to this contact is pointless, while the address is still theirs. */
 export async function noteBadAddress(tx: Tx, contactId: string, address: string, problem: string): Promise<void> {
-  await change(tx, 'UPDATE contacts SET email_problem = $3, updated_at = now() WHERE id = $1 AND email = lower($2)', [contactId, address, problem.slice(0, 500)]);
+  await change(tx, 'UPDATE contacts SET email_problem = $3, updated_at = now() WHERE id = $1 AND email = lower($2)', [
+    contactId,
+    address,
+    problem.slice(0, 500),
+  ]);
 }
 
 async function tellRun(tx: Tx, message: Message): Promise<void> {

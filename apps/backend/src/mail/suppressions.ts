@@ -28,11 +28,12 @@ export async function liftSuppression(source: DataSource | Tx, email: string, re
 
 /** Suppresses every address of a CSV with the column `email` and, if there is one, `reason`; `manual` where none is given. Bad rows are reported by line. */
 export async function importSuppressions(source: DataSource, bytes: Buffer, delimiter: CsvDelimiter): Promise<SuppressionImport> {
-  const { header, rows: csvRows } = await readCsv(bytes, delimiter);
-  const columns = columnsOf(header, (written) => written.toLowerCase().replace(/^e-mail$/, 'email'));
-  const emailColumn = columns.get('email');
-  if (emailColumn === undefined) throw invalidField('header', 'needs a column "email"');
-  const reasonColumn = columns.get('reason') ?? -1;
+  let columns = new Map<string, number>();
+  const csvRows = readCsv(bytes, delimiter, (header) => {
+    columns = columnsOf(header, (written) => written.toLowerCase().replace(/^e-mail$/, 'email'));
+    if (!columns.has('email')) throw invalidField('header', 'needs a column "email"');
+  });
+  const cellOf = (cells: string[], name: string): string => cells[columns.get(name) ?? -1] ?? '';
 
   const done: SuppressionImport = { total: 0, imported: 0, created: 0, failed: [], failedCount: 0 };
   let batch: Suppressed[] = [];
@@ -43,7 +44,7 @@ export async function importSuppressions(source: DataSource, bytes: Buffer, deli
   };
   for await (const row of csvRows) {
     done.total += 1;
-    const read = 'reason' in row ? row.reason : readRow(row.cells[emailColumn] ?? '', row.cells[reasonColumn] ?? '');
+    const read = 'reason' in row ? row.reason : readRow(cellOf(row.cells, 'email'), cellOf(row.cells, 'reason'));
     if (typeof read !== 'string') batch.push(read);
     else {
       done.failedCount += 1;

@@ -42,7 +42,9 @@ function lapseBatch(source: DataSource, teller: Teller): Promise<number> {
     const messages = await tx
       .createQueryBuilder(Message, 'm')
       .where(`m.id = ANY (:ids) AND m.state = 'begun' AND m.begun_until < clock_timestamp()`, { ids: candidates.map(({ id }) => id) })
-      .andWhere('(m.run_id IS NULL OR m.run_id = ANY (:locked) OR NOT EXISTS (SELECT FROM runs r WHERE r.id = m.run_id))', { locked: locked.map(({ id }) => id) })
+      .andWhere('(m.run_id IS NULL OR m.run_id = ANY (:locked) OR NOT EXISTS (SELECT FROM runs r WHERE r.id = m.run_id))', {
+        locked: locked.map(({ id }) => id),
+      })
       .orderBy('m.id')
       .setLock('pessimistic_write')
       .setOnLocked('skip_locked')

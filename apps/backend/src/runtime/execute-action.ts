@@ -6,7 +6,7 @@ import type { ReplyOf, RequestOf } from '@onward/contracts/patterns';
 import { dueTime } from '@onward/workflow-graph/due-time';
 import { isTemplate, waitConfigSchema } from '@onward/workflow-graph/graph';
 import type { ActionResult } from '../actions/action.js';
-import { attempt as underSavepoint, rows } from '../database/sql.js';
+import { rows } from '../database/sql.js';
 import type { Attempt } from '../runs/attempt.entity.js';
 import { fill, TemplateError } from '../templates/fill.js';
 import type { Version } from '../workflows/read-version.js';
@@ -70,24 +70,21 @@ async function perform(checkpoint: Checkpoint, version: Version, attempt: Attemp
   }
   const { id: runId, workflowId } = checkpoint.run;
   kit.failPoints.reach('action.before-effect');
-  const tried = await underSavepoint(checkpoint.tx, () =>
-    action.execute({
-      tx: checkpoint.tx,
-      runId,
-      seq: attempt.seq,
-      n: attempt.n,
-      node: attempt.node,
-      workflowId,
-      config: config.data,
-      contact,
-      scope,
-      now: checkpoint.now,
-      depth: context.depth + 1,
-    }),
-  );
-  if (!tried.ok) throw tried.error;
+  const result = await action.execute({
+    tx: checkpoint.tx,
+    runId,
+    seq: attempt.seq,
+    n: attempt.n,
+    node: attempt.node,
+    workflowId,
+    config: config.data,
+    contact,
+    scope,
+    now: checkpoint.now,
+    depth: context.depth + 1,
+  });
   kit.failPoints.reach('action.after-effect');
-  return tried.value;
+  return result;
 }
 
 /** A wait's outcome is its due time; texts in its configuration are filled first, and a value that is wrong only now ends the run. */

@@ -4,6 +4,7 @@ import { Inject, Injectable } from '@nestjs/common';
 import type { Logger } from 'pino';
 import { DataSource } from 'typeorm';
 import { transactAndTell } from '../database/outbox.js';
+import { attempt } from '../database/sql.js';
 import { LOGGER } from '../operations/logger.js';
 import { Queues } from '../operations/queues.js';
 import { type Checkpoint, changeRun, lockRun, refused, restore, saveCheckpoints, snapshot, type StepRef } from './checkpoint.js';
@@ -11,6 +12,9 @@ import { HANDLERS } from './handlers.js';
 import { isRenewal, renewLeases } from './renew-leases.js';
 import { RpcFailure, rpcErrorOf } from './rpc-failure.js';
 import { RuntimeKit } from './runtime-kit.js';
+
+/** Handlers that run an action, read what texts and conditions may see, or write mail: their statements may fail where the run's own do not. */
+const READS_WIDELY: ReadonlySet<RuntimePattern> = new Set(['automation.runtime.action.execute', 'automation.runtime.run.advance', 'automation.runtime.run.notify-failed']);
 
 type ItemReply = { reply: RuntimeReply } | { error: RpcError };
 
@@ -82,14 +86,13 @@ export class FrameRunner {
     for (const { pattern, data } of items) {
       const request = { ...at, ...data };
       const before = snapshot(checkpoint);
-      let reply: RuntimeReply;
-      try {
-        reply = await HANDLERS[pattern](checkpoint, request as never, this.kit);
-      } catch (error) {
+      const handled = await this.handle(checkpoint, pattern, request);
+      if (!handled.ok) {
         restore(checkpoint, before);
-        replies.push({ error: this.toError(error) });
+        replies.push({ error: this.toError(handled.error) });
         break;
       }
+      const reply = handled.value;
       replies.push({ reply });
       if (reply.kind === 'claimed' || reply.kind === 'advanced') at = { epoch: checkpoint.run.epoch, seq: reply.seq };
       if (reply.kind !== 'refused') stood ??= standing(request, at);
@@ -100,6 +103,17 @@ export class FrameRunner {
       changeRun(checkpoint, { lastClaimId: stood.claimId, lastEpoch: stood.epoch, lastSeq: stood.seq });
     }
     return replies;
+  }
+
+  /** A savepoint keeps what stands before alive when a statement of the handler fails; handlers that only look at the run need none. */
+  private async handle(checkpoint: Checkpoint, pattern: RuntimePattern, request: object): Promise<{ ok: true; value: RuntimeReply } | { ok: false; error: unknown }> {
+    const work = (): Promise<RuntimeReply> => HANDLERS[pattern](checkpoint, request as never, this.kit);
+    if (READS_WIDELY.has(pattern)) return attempt(checkpoint.tx, work);
+    try {
+      return { ok: true, value: await work() };
+    } catch (error) {
+      return { ok: false, error };
+    }
   }
 
   private toError(error: unknown): RpcError {

@@ -60,7 +60,7 @@ export function outcomeOf(attempt: Attempt): Outcome | null {
       return {
         kind: 'done',
         output: attempt.output,
-        ...(attempt.port ? { port: attempt.port } : {}),
+        ...(attempt.port && attempt.port !== 'next' ? { port: attempt.port } : {}),
         ...(attempt.warnings ? { warnings: attempt.warnings } : {}),
         ...(attempt.mark ? { mark: attempt.mark } : {}),
       };

@@ -48,7 +48,9 @@ export function deleteWorkflow(source: DataSource, id: string): Promise<void> {
   return transact(source, async (tx) => {
     const { status } = await lockWorkflow(tx, id, { toDelete: true });
     if (status === 'active') throw new Problem('conflict', 'The workflow is active; pause it first');
-    const had = await rows(tx, 'SELECT 1 WHERE EXISTS (SELECT FROM runs WHERE workflow_id = $1) OR EXISTS (SELECT FROM run_entries WHERE workflow_id = $1)', [id]);
+    const had = await rows(tx, 'SELECT 1 WHERE EXISTS (SELECT FROM runs WHERE workflow_id = $1) OR EXISTS (SELECT FROM run_entries WHERE workflow_id = $1)', [
+      id,
+    ]);
     if (had.length > 0) throw new Problem('conflict', 'The workflow has had runs; archive it instead, and their history stays');
     await change(tx, 'DELETE FROM workflows WHERE id = $1', [id]);
   });

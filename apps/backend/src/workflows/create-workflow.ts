@@ -9,7 +9,11 @@ import type { WorkflowSettings } from './workflow-settings.js';
 export type NewWorkflow = { name: string; description: string; graph: unknown; settings: WorkflowSettings };
 
 /** Stores a new draft and answers its id. A graph unfit to be saved is refused with all its defects, and nothing is stored. */
-export async function createWorkflow(source: DataSource, catalogue: ActionCatalogue, { name, description, graph: sent, settings }: NewWorkflow): Promise<string> {
+export async function createWorkflow(
+  source: DataSource,
+  catalogue: ActionCatalogue,
+  { name, description, graph: sent, settings }: NewWorkflow,
+): Promise<string> {
   const { graph, defects } = checkGraph(catalogue, sent, 'draft');
   if (graph === null || defects.length > 0) throw refuseGraph(defects, 'The graph cannot be saved');
   const id = newId();

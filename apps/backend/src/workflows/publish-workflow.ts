@@ -3,9 +3,11 @@ import type { DataSource } from 'typeorm';
 import type { ActionCatalogue } from '../actions/action-catalogue.js';
 import { newId } from '../database/new-id.js';
 import { change, rows, transact } from '../database/sql.js';
+import { Problem } from '../http/problem.js';
 import { checkGraph, refuseGraph } from './check-graph.js';
 import { checkNotArchived, checkRevision, lockWorkflow } from './lock-workflow.js';
 import { triggerOf } from './trigger-of.js';
+import { type WorkflowSettings, workflowSettingsSchema } from './workflow-settings.js';
 
 export type Published = { versionId: string; number: number; warnings: Defect[] };
 
@@ -27,13 +29,15 @@ export function publishWorkflow(
     const { graph, defects, warnings } = checkGraph(catalogue, workflow.draft, 'publish');
     if (graph === null || defects.length > 0) throw refuseGraph(defects, 'The draft cannot be published');
 
+    const settings = readSettings(workflow.settings);
+
     const versionId = newId();
     const [version] = await rows<{ number: number }>(
       tx,
       `INSERT INTO workflow_versions (id, workflow_id, number, graph, settings, published_by, published_at)
        SELECT $1, $2, coalesce(max(number), 0) + 1, $3, $4, $5, clock_timestamp() FROM workflow_versions WHERE workflow_id = $2
        RETURNING number`,
-      [versionId, id, JSON.stringify(graph), JSON.stringify(workflow.settings), publishedBy],
+      [versionId, id, JSON.stringify(graph), JSON.stringify(settings), publishedBy],
     );
     await change(
       tx,
@@ -42,5 +46,14 @@ export function publishWorkflow(
       [id, versionId, JSON.stringify(triggerOf(graph))],
     );
     return { versionId, number: version?.number ?? 1, warnings };
+  });
+}
+
+/** Settings written by hand may be anything; a version has ones that can be read. */
+function readSettings(stored: unknown): WorkflowSettings {
+  const read = workflowSettingsSchema.safeParse(stored);
+  if (read.success) return read.data;
+  throw new Problem('unprocessable', 'The settings of the draft cannot be read', {
+    errors: read.error.issues.map(({ path, message }) => ({ path: ['settings', ...path].join('.'), message })),
   });
 }

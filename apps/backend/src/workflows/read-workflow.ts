@@ -60,7 +60,12 @@ export async function listWorkflows(source: DataSource, { status, archived }: Wo
       WHERE (w.archived_at IS NOT NULL) = $1::boolean AND ($2::text IS NULL OR w.status = $2) AND ${where} ${ending}`,
     [archived, status ?? null, ...parameters],
   );
-  return pageOf(found, page.limit, ({ key, id }): Place => [key, id], ({ key: _, ...workflow }) => workflow);
+  return pageOf(
+    found,
+    page.limit,
+    ({ key, id }): Place => [key, id],
+    ({ key: _, ...workflow }) => workflow,
+  );
 }
 
 export type VersionSummary = { id: string; number: number; publishedBy: string; publishedAt: Date };
@@ -75,7 +80,12 @@ export async function listVersions(source: DataSource, workflowId: string, page:
     [workflowId, ...parameters],
   );
   if (found.length === 0) await checkExists(source, workflowId);
-  return pageOf(found, page.limit, ({ key, id }): Place => [key, id], ({ key: _, ...version }) => version);
+  return pageOf(
+    found,
+    page.limit,
+    ({ key, id }): Place => [key, id],
+    ({ key: _, ...version }) => version,
+  );
 }
 
 export async function readVersion(source: DataSource, workflowId: string, number: number): Promise<WorkflowVersion> {

@@ -1,5 +1,5 @@
 import { Body, Controller, Delete, Get, Headers, HttpCode, Param, Patch, Post, Put, Query, Req } from '@nestjs/common';
-import { ApiOperation, ApiTags } from '@nestjs/swagger';
+import { ApiHeader, ApiOperation, ApiTags } from '@nestjs/swagger';
 import type { Request } from 'express';
 import { DataSource } from 'typeorm';
 import { z } from 'zod';
@@ -31,7 +31,12 @@ const wholeSchema = z.strictObject({
   settings: workflowSettingsSchema.prefault({}),
 });
 const partSchema = z
-  .strictObject({ name: nameSchema.optional(), description: descriptionSchema.optional(), graph: graphSchema.optional(), settings: workflowSettingsSchema.optional() })
+  .strictObject({
+    name: nameSchema.optional(),
+    description: descriptionSchema.optional(),
+    graph: graphSchema.optional(),
+    settings: workflowSettingsSchema.optional(),
+  })
   .refine((part) => Object.values(part).some((value) => value !== undefined), { message: 'must name at least one field to change' });
 const validateSchema = z.strictObject({ graph: graphSchema });
 const listSchema = z.strictObject({
@@ -45,6 +50,9 @@ const listSchema = z.strictObject({
 const versionsSchema = z.strictObject(pageQuery('instant'));
 const numberSchema = z.coerce.number().int().min(1).max(2_147_483_647);
 const idSchema = z.uuid();
+
+/** The header as clients may leave it out. */
+const IF_MATCH = { name: 'if-match', required: false, description: 'The revision that was read, such as "3"' };
 
 @ApiTags('Workflows')
 @Controller('workflows')
@@ -84,6 +92,7 @@ export class WorkflowsController {
 
   @Put(':id')
   @TakesBody(GRAPH_BODY)
+  @ApiHeader(IF_MATCH)
   @ApiOperation({ summary: 'Replace the draft; If-Match with its revision refuses to overwrite a change of somebody else' })
   async replace(
     @Param('id', { schema: idSchema }) id: string,
@@ -96,6 +105,7 @@ export class WorkflowsController {
 
   @Patch(':id')
   @TakesBody(GRAPH_BODY)
+  @ApiHeader(IF_MATCH)
   @ApiOperation({ summary: 'Change parts of the draft; If-Match as with PUT' })
   async change(
     @Param('id', { schema: idSchema }) id: string,
@@ -123,12 +133,9 @@ export class WorkflowsController {
 
   @Post(':id/publish')
   @HttpCode(200)
+  @ApiHeader(IF_MATCH)
   @ApiOperation({ summary: 'Make the draft the next version and the workflow active; refused with every defect' })
-  async publish(
-    @Param('id', { schema: idSchema }) id: string,
-    @Headers('if-match') ifMatch: string | undefined,
-    @Req() request: Request,
-  ) {
+  async publish(@Param('id', { schema: idSchema }) id: string, @Headers('if-match') ifMatch: string | undefined, @Req() request: Request) {
     await publishWorkflow(this.source, this.catalogue, id, { publishedBy: callerOf(request)?.name ?? 'unknown', expectedRevision: readIfMatch(ifMatch) });
     return this.read(id);
   }

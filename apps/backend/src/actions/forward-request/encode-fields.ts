@@ -16,5 +16,8 @@ export function encodeFields(fields: Fields, scope: Scope): string {
 
 /** Also encodes what encodeURIComponent leaves and URL parsers treat unlike each other. Half a surrogate pair becomes U+FFFD. */
 function encode(text: string): string {
-  return encodeURIComponent(Buffer.from(text, 'utf8').toString('utf8')).replace(/[!'()*]/g, (character) => `%${character.charCodeAt(0).toString(16).toUpperCase()}`);
+  return encodeURIComponent(Buffer.from(text, 'utf8').toString('utf8')).replace(
+    /[!'()*]/g,
+    (character) => `%${character.charCodeAt(0).toString(16).toUpperCase()}`,
+  );
 }

@@ -1,0 +1,97 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { type KeptService, keepService } from '@onward/stack/keep-service';
+import { type PostgresServer, startPostgres } from '@onward/stack/postgres';
+import { startValkey, type ValkeyServer } from '@onward/stack/valkey';
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { checkHistories } from '../src/check-histories.js';
+import { install, type Installation } from '../src/installation.js';
+import { forward, line, mailTo, makeTemplate, onEvent, publish, tag, wait } from '../src/journeys.js';
+
+/**
+ * Each process is killed once, by SIGKILL, in the middle of runs that tag, call a target that takes its time, mail, wait and end. Whatever
+ * died, every run ends succeeded, its history replays, and neither target nor mail server saw more than the record allows.
+ */
+const RUNS = 30;
+
+let folder: string;
+let postgres: KeptService<PostgresServer>;
+let valkey: KeptService<ValkeyServer>;
+let onward: Installation;
+let batch = 0;
+
+beforeAll(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'onward-kills-'));
+  postgres = await keepService('postgres', (port) => startPostgres({ dataDir: join(folder, 'postgres'), ...(port ? { port } : {}) }), () => undefined);
+  valkey = await keepService('valkey', (port) => startValkey({ dataDir: join(folder, 'valkey'), ...(port ? { port } : {}) }), () => undefined);
+  onward = await install({ postgresUrl: postgres.current().url('postgres'), valkeyUrl: valkey.current().url });
+  await makeTemplate(onward.api, 'hello');
+  await publish(
+    onward.api,
+    'killed in the middle',
+    line(onEvent('order.paid'), tag('mark', 'buyer'), forward('call', `${onward.target.url}/orders`), mailTo('greet', 'hello'), wait('rest', '1h'), tag('close', 'closed')),
+    { reentry: 'always' },
+  );
+  onward.target.mode({ kind: 'late', delayMs: 300 });
+});
+afterAll(async () => {
+  await onward?.close();
+  await Promise.all([postgres?.stop(), valkey?.stop()]);
+  if (folder) rmSync(folder, { recursive: true, force: true });
+});
+beforeEach(() => {
+  batch += 1;
+});
+
+async function emit(): Promise<void> {
+  for (let nth = 1; nth <= RUNS; nth += 1) {
+    const id = `b${batch}-${nth}`;
+    await onward.api.must('POST', '/events', { id, type: 'order.paid', contact: { email: `${id}@example.test`, attributes: { name: id } } });
+  }
+}
+
+const targetHasSeen = (count: number) => onward.until(`the target has seen ${count} requests of this batch`, async () => ofBatch() >= count);
+const ofBatch = () => onward.target.requests().filter(({ body }) => body.toString().includes(`"b${batch}-`)).length;
+
+/** Moves the clock on while runs rest, until all have ended. */
+async function everythingEnds(): Promise<void> {
+  await onward.until(
+    'every run has ended',
+    async () => {
+      // A begun message whose gateway died is uncertain after 90 s of real time; here that time is up at once.
+      await onward.query(`UPDATE messages SET begun_until = clock_timestamp() WHERE state = 'begun' AND begun_until < clock_timestamp() + interval '85 seconds'`);
+      await onward.api.call('POST', '/test/clock', { advance: '10m' });
+      const [left] = await onward.query<{ count: number }>(`SELECT count(*)::int FROM runs WHERE ended_at IS NULL`);
+      return left?.count === 0;
+    },
+    90_000,
+  );
+  const states = await onward.query<{ state: string; count: number }>(`SELECT state, count(*)::int FROM runs WHERE event_id LIKE $1 GROUP BY state`, [`b${batch}-%`]);
+  expect(states).toEqual([{ state: 'succeeded', count: RUNS }]);
+  expect(await checkHistories(onward)).toEqual([]);
+}
+
+for (const process of ['worker-1', 'backend', 'gateway'] as const) {
+  test(`a kill -9 of ${process} in the middle of runs changes nothing about how they end`, async () => {
+    await emit();
+    await targetHasSeen(10);
+    onward.processes[process]?.kill('SIGKILL');
+    await everythingEnds();
+    expect(onward.processes[process]?.countRestarts()).toBeGreaterThanOrEqual(1);
+  });
+}
+
+test('a kill -9 of Valkey in the middle of runs changes nothing about how they end', async () => {
+  await emit();
+  await targetHasSeen(10);
+  valkey.current().kill('SIGKILL');
+  await everythingEnds();
+});
+
+test('a kill -9 of Postgres in the middle of runs changes nothing about how they end', async () => {
+  await emit();
+  await targetHasSeen(10);
+  postgres.current().kill('SIGKILL');
+  await everythingEnds();
+});
