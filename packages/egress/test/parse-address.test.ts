@@ -38,6 +38,8 @@ describe('parseAddress', () => {
     '1:2:3:4:5:6:7',
     '1:2:3:4:5:6:7:8:9',
     '1:2:3:4:5:6:7::8:9',
+    '1:2:3:4:5:6:7::8',
+    '1:2:3:4:5:6:7:8::',
     '12345::',
     'g::',
     'fe80::1%lo',
@@ -58,13 +60,13 @@ describe('parseAddress', () => {
     };
     let valid = 0;
     const disagreements: string[] = [];
-    for (let i = 0; i < 200_000; i++) {
+    for (let i = 0; i < 50_000; i++) {
       const text = Array.from({ length: 1 + next(15) }, () => pieces[next(pieces.length)] ?? '').join('');
       const isAddress = isIPv4(text) || isIPv6(text);
       if (isAddress) valid++;
       if ((parseAddress(text) !== null) !== isAddress) disagreements.push(text);
     }
     expect(disagreements).toEqual([]);
-    expect(valid).toBeGreaterThan(1_000);
+    expect(valid).toBeGreaterThan(250);
   });
 });

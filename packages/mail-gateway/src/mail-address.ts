@@ -12,6 +12,8 @@ import { domainToASCII } from 'node:url';
 const LOCAL_PART = /^[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+(?:\.[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+)*$/;
 const WRITTEN_DOMAIN = /^[\p{L}\p{M}\p{N}.-]+$/u;
 const LABEL = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/i;
+/** No top-level domain is all digits (RFC 3696 §2); a number would be an IP address in disguise. */
+const NUMBER = /^[0-9]+$/;
 const MAX_ADDRESS_CHARACTERS = 254;
 const MAX_LOCAL_PART_CHARACTERS = 64;
 
@@ -24,5 +26,7 @@ export function readAddress(text: string): string | null {
   if (localPart.length > MAX_LOCAL_PART_CHARACTERS || !LOCAL_PART.test(localPart) || !WRITTEN_DOMAIN.test(written)) return null;
   const domain = domainToASCII(written);
   const address = `${localPart}@${domain}`;
-  return domain !== '' && domain.split('.').every((label) => LABEL.test(label)) && address.length <= MAX_ADDRESS_CHARACTERS ? address : null;
+  const labels = domain.split('.');
+  const isDomain = labels.every((label) => LABEL.test(label)) && !NUMBER.test(labels.at(-1) ?? '');
+  return isDomain && address.length <= MAX_ADDRESS_CHARACTERS ? address : null;
 }

@@ -21,6 +21,8 @@ export interface RawSmtpServer {
   script: Partial<Record<Stage, Misbehaviour>>;
   /** Resolves when a connection has come to the stage (again). */
   reached(stage: Stage): Promise<void>;
+  /** Sends a line over every connection there is: the reply that was withheld. */
+  say(line: string): void;
   /** Cuts every connection there is. */
   cutAll(): void;
   close(): Promise<void>;
@@ -118,6 +120,9 @@ export async function startRawSmtpServer({ pipelining = false }: { pipelining?: 
     connections: 0,
     script: {},
     reached: (stage) => new Promise((resolve) => waiting.push({ stage, resolve })),
+    say: (line) => {
+      for (const socket of sockets) socket.write(`${line}\r\n`);
+    },
     cutAll: () => {
       for (const socket of sockets) socket.destroy();
     },

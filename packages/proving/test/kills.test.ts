@@ -1,12 +1,7 @@
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { type KeptService, keepService } from '@onward/stack/keep-service';
-import { type PostgresServer, startPostgres } from '@onward/stack/postgres';
-import { startValkey, type ValkeyServer } from '@onward/stack/valkey';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { checkHistories } from '../src/check-histories.js';
 import { install, type Installation } from '../src/installation.js';
+import { type OwnServices, startOwnServices } from '../src/own-services.js';
 import { forward, line, mailTo, makeTemplate, onEvent, publish, tag, wait } from '../src/journeys.js';
 
 /**
@@ -15,17 +10,13 @@ import { forward, line, mailTo, makeTemplate, onEvent, publish, tag, wait } from
  */
 const RUNS = 30;
 
-let folder: string;
-let postgres: KeptService<PostgresServer>;
-let valkey: KeptService<ValkeyServer>;
+let services: OwnServices;
 let onward: Installation;
 let batch = 0;
 
 beforeAll(async () => {
-  folder = mkdtempSync(join(tmpdir(), 'onward-kills-'));
-  postgres = await keepService('postgres', (port) => startPostgres({ dataDir: join(folder, 'postgres'), ...(port ? { port } : {}) }), () => undefined);
-  valkey = await keepService('valkey', (port) => startValkey({ dataDir: join(folder, 'valkey'), ...(port ? { port } : {}) }), () => undefined);
-  onward = await install({ postgresUrl: postgres.current().url('postgres'), valkeyUrl: valkey.current().url });
+  services = await startOwnServices();
+  onward = await install({ postgresUrl: services.postgres.current().url('postgres'), valkeyUrl: services.valkey.current().url });
   await makeTemplate(onward.api, 'hello');
   await publish(
     onward.api,
@@ -37,8 +28,7 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   await onward?.close();
-  await Promise.all([postgres?.stop(), valkey?.stop()]);
-  if (folder) rmSync(folder, { recursive: true, force: true });
+  await services?.stop();
 });
 beforeEach(() => {
   batch += 1;
@@ -85,13 +75,13 @@ for (const process of ['worker-1', 'backend', 'gateway'] as const) {
 test('a kill -9 of Valkey in the middle of runs changes nothing about how they end', async () => {
   await emit();
   await targetHasSeen(10);
-  valkey.current().kill('SIGKILL');
+  services.valkey.current().kill('SIGKILL');
   await everythingEnds();
 });
 
 test('a kill -9 of Postgres in the middle of runs changes nothing about how they end', async () => {
   await emit();
   await targetHasSeen(10);
-  postgres.current().kill('SIGKILL');
+  services.postgres.current().kill('SIGKILL');
   await everythingEnds();
 });

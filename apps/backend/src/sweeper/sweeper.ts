@@ -57,9 +57,10 @@ export class Sweeper implements OnApplicationBootstrap, OnModuleDestroy {
   private schedule(delayMs: number): void {
     if (this.isStopped) return;
     this.timer = setTimeout(() => {
+      const beganAt = performance.now();
       const before = this.passing ?? Promise.resolve();
       this.passing = before.then(() => this.pass({ isFull: false }));
-      void this.passing.then(() => this.schedule(this.kit.settings.sweepIntervalMs));
+      void this.passing.then(() => this.schedule(Math.max(0, this.kit.settings.sweepIntervalMs - (performance.now() - beganAt))));
     }, delayMs);
   }
 
