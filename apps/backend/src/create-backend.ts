@@ -26,7 +26,11 @@ export type Backend = {
 export async function createBackend(settings: Settings): Promise<Backend> {
   const log = createLogger(settings);
   const source = await openDatabase(settings, log);
-  const app = await NestFactory.create<NestExpressApplication>(AppModule.of(settings, source), { ...HTTP_OPTIONS, logger: new NestLog(log), abortOnError: false });
+  const app = await NestFactory.create<NestExpressApplication>(AppModule.of(settings, source), {
+    ...HTTP_OPTIONS,
+    logger: new NestLog(log),
+    abortOnError: false,
+  });
   setUpHttp(app, app.get<Logger>(LOGGER), ['health', 'health/ready']);
   const rpc = new RpcServer({ host: settings.rpcHost, port: settings.rpcPort, secret: settings.rpcSecret, drainTimeoutMs: settings.drainTimeoutMs, log });
   app.connectMicroservice({ strategy: rpc });

@@ -8,7 +8,7 @@ import { type Backend, createBackend } from '../src/create-backend.js';
 import { readSettings, type Settings } from '../src/settings.js';
 
 export type Answer<Body = unknown> = { status: number; body: Body; headers: Headers };
-export type Sent = { headers?: Record<string, string>; /** Another key, or null for none. */ key?: string | null };
+export type Sent = { headers?: Record<string, string> /** Another key, or null for none. */; key?: string | null };
 
 export type BackendForTest = {
   /** Sends JSON; a Buffer or text goes as it is, with the content type given in `headers`. The path stands below /api/v1 unless it begins with `//`. */

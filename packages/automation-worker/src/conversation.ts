@@ -1,10 +1,10 @@
-import type { FrameItem, FrameReply } from '@onward/contracts/frame';
-import { FRAME_PATTERN, FRAME_VERSION } from '@onward/contracts/frame';
+import { FRAME_PATTERN, FRAME_VERSION, type FrameItem } from '@onward/contracts/frame';
 import type { OutboundRequest } from '@onward/contracts/outbound';
 import type { Outcome } from '@onward/contracts/outcome';
 import type { ReplyOf, RuntimePattern, Tally, Verb } from '@onward/contracts/patterns';
 import type { PlanNode } from '@onward/contracts/plan';
 import type { WakeUp } from '@onward/contracts/queues';
+import { callFrame } from '@onward/wire/call-frame';
 import type { BackendClient } from '@onward/wire/client';
 import { RpcFault } from '@onward/wire/faults';
 import { judge } from '@onward/workflow-graph/judge';
@@ -26,9 +26,7 @@ export type Step = {
 };
 
 /** Nobody needs to move the run now, or not this worker. */
-export type Rest =
-  | Extract<ReplyOf<'automation.runtime.run.prepare'>, { kind: 'rests' | 'not_due' | 'held' | 'refused' }>
-  | { kind: 'released' };
+export type Rest = Extract<ReplyOf<'automation.runtime.run.prepare'>, { kind: 'rests' | 'not_due' | 'held' | 'refused' }> | { kind: 'released' };
 export type Turn = { kind: 'step'; step: Step } | Rest;
 
 const RUN = 'automation.runtime.run';
@@ -140,8 +138,7 @@ export class Conversation {
 
   /** One frame for one run. An item that threw at the backend is thrown here: what happened is unknown. */
   private async send(items: FrameItem[]): Promise<(AnyReply | undefined)[]> {
-    const frame = { v: FRAME_VERSION, runs: [{ items }] } as const;
-    const answer = (await this.client.call(FRAME_PATTERN, frame as never)) as FrameReply;
+    const answer = await callFrame(this.client, { v: FRAME_VERSION, runs: [{ items }] });
     const replies = answer.runs[0]?.replies ?? [];
     return replies.map((one) => {
       if ('error' in one) throw new RpcFault(FRAME_PATTERN, one.error.code, one.error.detail);

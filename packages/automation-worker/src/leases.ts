@@ -1,4 +1,5 @@
-import { FRAME_PATTERN, FRAME_VERSION, type FrameReply } from '@onward/contracts/frame';
+import { FRAME_VERSION, type Frame, type FrameReply, MAX_RUNS_PER_FRAME } from '@onward/contracts/frame';
+import { callFrame } from '@onward/wire/call-frame';
 import type { BackendClient } from '@onward/wire/client';
 
 /** One claim this worker holds. */
@@ -30,7 +31,7 @@ export class Leases {
   start(): void {
     const everyMs = Math.max(100, Math.floor(this.leaseMs / 3));
     const again = () => {
-      this.timer = setTimeout(() => void this.renew(everyMs).finally(again), everyMs);
+      this.timer = setTimeout(() => void this.renewAll(everyMs).finally(again), everyMs);
     };
     again();
   }
@@ -54,17 +55,27 @@ export class Leases {
     };
   }
 
-  private async renew(timeoutMs: number): Promise<void> {
-    const asked = [...this.entries];
+  /** As many frames as it takes; one without runs when none is held. */
+  private async renewAll(timeoutMs: number): Promise<void> {
+    const all = [...this.entries];
+    const frames = Array.from({ length: Math.max(1, Math.ceil(all.length / MAX_RUNS_PER_FRAME)) }, (_, nth) =>
+      all.slice(nth * MAX_RUNS_PER_FRAME, (nth + 1) * MAX_RUNS_PER_FRAME),
+    );
+    await Promise.all(frames.map((asked) => this.renew(asked, timeoutMs)));
+  }
+
+  private async renew(asked: readonly Entry[], timeoutMs: number): Promise<void> {
     const askedAtMs = performance.now();
-    const frame = {
+    const frame: Frame = {
       v: FRAME_VERSION,
-      worker: { workerId: this.workerId, inFlight: asked.length },
-      runs: asked.map(({ runId, claimId, epoch }) => ({ items: [{ pattern: 'automation.runtime.run.prepare', data: { runId, claimId, epoch, renew: true } }] })),
-    } as const;
+      worker: { workerId: this.workerId, inFlight: this.entries.size },
+      runs: asked.map(({ runId, claimId, epoch }) => ({
+        items: [{ pattern: 'automation.runtime.run.prepare', data: { runId, claimId, epoch, renew: true } }],
+      })),
+    };
     let answer: FrameReply;
     try {
-      answer = (await this.client.call(FRAME_PATTERN, frame as never, { timeoutMs: Math.max(timeoutMs, 1_000) })) as FrameReply;
+      answer = await callFrame(this.client, frame, { timeoutMs: Math.max(timeoutMs, 1_000) });
     } catch {
       return; // Not confirmed; the next one asks again.
     }

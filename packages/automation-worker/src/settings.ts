@@ -10,10 +10,14 @@ const whole = (min: number, max: number) => z.coerce.number({ error: 'must be a 
 
 const settingsSchema = z.object({
   NODE_ENV: z.string().default('development'),
-  VALKEY_URL: z.string({ error: 'is missing: it must be a URL that starts with redis:// or rediss://' }).regex(/^rediss?:\/\//, 'must start with redis:// or rediss://'),
+  VALKEY_URL: z
+    .string({ error: 'is missing: it must be a URL that starts with redis:// or rediss://' })
+    .regex(/^rediss?:\/\//, 'must start with redis:// or rediss://'),
   BACKEND_MICROSERVICE_TARGET_HOST: z.string().default('127.0.0.1'),
   BACKEND_MICROSERVICE_TARGET_PORT: whole(1, 65_535).default(3103),
-  BACKEND_MICROSERVICE_SECRET: z.string({ error: 'is missing: it must be the secret the backend was started with' }).min(32, 'must have at least 32 characters'),
+  BACKEND_MICROSERVICE_SECRET: z
+    .string({ error: 'is missing: it must be the secret the backend was started with' })
+    .min(32, 'must have at least 32 characters'),
   AUTOMATIONS_BACKEND_RPC_TIMEOUT_MS: whole(1_000, 3_600_000).default(RPC_TIMEOUT_MS),
   AUTOMATIONS_LEASE_MS: whole(500, 600_000).default(30_000),
   AUTOMATIONS_WORKER_CONCURRENCY: whole(1, 10_000).default(50),
@@ -41,7 +45,7 @@ export function readSettings(env: NodeJS.ProcessEnv = process.env): Settings {
   if (!read.success) throw new Error(read.error.issues.map(({ path, message }) => `${path.join('.')} ${message}`).join('\n'));
   const valid = read.data;
   const allowed = parseAllowList(valid.EGRESS_ALLOW);
-  if (!allowed.ok) throw new Error(allowed.errors.map((error) => `EGRESS_ALLOW ${error}`).join("\n"));
+  if (!allowed.ok) throw new Error(allowed.errors.map((error) => `EGRESS_ALLOW ${error}`).join('\n'));
   const isTest = (valid.ONWARD_TEST_CLOCK === '1' || valid.ONWARD_TEST_CLOCK === 'true') && valid.NODE_ENV !== 'production';
   return {
     valkeyUrl: valid.VALKEY_URL,

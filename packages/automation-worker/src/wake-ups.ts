@@ -20,7 +20,19 @@ export type WakeUps = {
   disconnect(): void;
 };
 
-export function takeWakeUps({ valkeyUrl, concurrency, leaseMs, handle, log }: { valkeyUrl: string; concurrency: number; leaseMs: number; handle: (wakeUp: WakeUp, callId: number) => Promise<Rest>; log: Logger }): WakeUps {
+export function takeWakeUps({
+  valkeyUrl,
+  concurrency,
+  leaseMs,
+  handle,
+  log,
+}: {
+  valkeyUrl: string;
+  concurrency: number;
+  leaseMs: number;
+  handle: (wakeUp: WakeUp, callId: number) => Promise<Rest>;
+  log: Logger;
+}): WakeUps {
   const connection = new Redis(valkeyUrl, { maxRetriesPerRequest: null, retryStrategy: (dials) => Math.min(dials * 100, 2_000) });
   let isAway = false;
   const note = (error: Error): void => {

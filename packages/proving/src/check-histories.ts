@@ -10,7 +10,18 @@ import { type HistoryEntry, replayHistory } from '@onward/workflow-graph/interpr
 import type { Installation } from './installation.js';
 
 type RunRow = { id: string; state: string; node: string; seq: number; versionId: string; reentryKey: string | null };
-type AttemptRow = { runId: string; seq: number; n: number; node: string; type: string; status: string; port: string | null; epoch: number; input: unknown; replayOf: number | null };
+type AttemptRow = {
+  runId: string;
+  seq: number;
+  n: number;
+  node: string;
+  type: string;
+  status: string;
+  port: string | null;
+  epoch: number;
+  input: unknown;
+  replayOf: number | null;
+};
 
 /** Every breach found, in words; none is what a test asks for. */
 export async function checkHistories({ query, target, mail }: Pick<Installation, 'query' | 'target' | 'mail'>): Promise<string[]> {
@@ -18,7 +29,9 @@ export async function checkHistories({ query, target, mail }: Pick<Installation,
   const attempts = await query<AttemptRow>(
     'SELECT run_id AS "runId", seq, n, node, node_type AS type, status, port, epoch, input, replay_of AS "replayOf" FROM attempts ORDER BY run_id, seq, n',
   );
-  const graphs = new Map((await query<{ id: string; graph: unknown }>('SELECT id, graph FROM workflow_versions')).map(({ id, graph }) => [id, compileGraph(graph)]));
+  const graphs = new Map(
+    (await query<{ id: string; graph: unknown }>('SELECT id, graph FROM workflow_versions')).map(({ id, graph }) => [id, compileGraph(graph)]),
+  );
   const byRun = groupBy(attempts);
   const breaches: string[] = [];
   for (const run of runs) {

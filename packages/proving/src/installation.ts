@@ -117,7 +117,11 @@ export async function install(plan: InstallationPlan): Promise<Installation> {
 
 async function makeKey(query: Installation['query'], key: string): Promise<void> {
   const { createHash } = await import('node:crypto');
-  await query('INSERT INTO api_keys (id, name, prefix, hash) VALUES (gen_random_uuid(), $1, $2, $3)', ['proof', key.slice(0, 8), createHash('sha256').update(key).digest()]);
+  await query('INSERT INTO api_keys (id, name, prefix, hash) VALUES (gen_random_uuid(), $1, $2, $3)', [
+    'proof',
+    key.slice(0, 8),
+    createHash('sha256').update(key).digest(),
+  ]);
 }
 
 /** Looks every 50 ms: what is waited for happens in other processes, which cannot tell us. */

@@ -27,5 +27,10 @@ export async function publish(api: Api, name: string, graph: unknown, settings: 
 }
 
 export async function makeTemplate(api: Api, name: string): Promise<void> {
-  await api.must('POST', '/templates', { name, subject: 'Hello {{ contact.attributes.name }}', html: '<p>Hello {{ contact.attributes.name }}</p>', text: 'Hello' });
+  await api.must('POST', '/templates', {
+    name,
+    subject: 'Hello {{ contact.attributes.name }}',
+    html: '<p>Hello {{ contact.attributes.name }}</p>',
+    text: 'Hello',
+  });
 }

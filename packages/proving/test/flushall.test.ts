@@ -9,7 +9,11 @@ let services: OwnServices;
 let onward: Installation;
 beforeAll(async () => {
   services = await startOwnServices();
-  onward = await install({ postgresUrl: services.postgres.current().url('postgres'), valkeyUrl: services.valkey.current().url, env: { AUTOMATIONS_WORKER_CONCURRENCY: '20' } });
+  onward = await install({
+    postgresUrl: services.postgres.current().url('postgres'),
+    valkeyUrl: services.valkey.current().url,
+    env: { AUTOMATIONS_WORKER_CONCURRENCY: '20' },
+  });
 });
 afterAll(async () => {
   await onward?.close();

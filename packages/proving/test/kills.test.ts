@@ -21,7 +21,14 @@ beforeAll(async () => {
   await publish(
     onward.api,
     'killed in the middle',
-    line(onEvent('order.paid'), tag('mark', 'buyer'), forward('call', `${onward.target.url}/orders`), mailTo('greet', 'hello'), wait('rest', '1h'), tag('close', 'closed')),
+    line(
+      onEvent('order.paid'),
+      tag('mark', 'buyer'),
+      forward('call', `${onward.target.url}/orders`),
+      mailTo('greet', 'hello'),
+      wait('rest', '1h'),
+      tag('close', 'closed'),
+    ),
     { reentry: 'always' },
   );
   onward.target.mode({ kind: 'late', delayMs: 300 });
@@ -50,14 +57,18 @@ async function everythingEnds(): Promise<void> {
     'every run has ended',
     async () => {
       // A begun message whose gateway died is uncertain after 90 s of real time; here that time is up at once.
-      await onward.query(`UPDATE messages SET begun_until = clock_timestamp() WHERE state = 'begun' AND begun_until < clock_timestamp() + interval '85 seconds'`);
+      await onward.query(
+        `UPDATE messages SET begun_until = clock_timestamp() WHERE state = 'begun' AND begun_until < clock_timestamp() + interval '85 seconds'`,
+      );
       await onward.api.call('POST', '/test/clock', { advance: '10m' });
       const [left] = await onward.query<{ count: number }>(`SELECT count(*)::int FROM runs WHERE ended_at IS NULL`);
       return left?.count === 0;
     },
     90_000,
   );
-  const states = await onward.query<{ state: string; count: number }>(`SELECT state, count(*)::int FROM runs WHERE event_id LIKE $1 GROUP BY state`, [`b${batch}-%`]);
+  const states = await onward.query<{ state: string; count: number }>(`SELECT state, count(*)::int FROM runs WHERE event_id LIKE $1 GROUP BY state`, [
+    `b${batch}-%`,
+  ]);
   expect(states).toEqual([{ state: 'succeeded', count: RUNS }]);
   expect(await checkHistories(onward)).toEqual([]);
 }

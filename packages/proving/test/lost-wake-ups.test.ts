@@ -17,7 +17,9 @@ afterAll(() => onward?.close());
 test('a run whose wake-up was lost right after the commit starts by itself', async () => {
   await publish(onward.api, 'short', line(onEvent('lost'), tag('a', 'a')));
   const sentAt = performance.now();
-  const { runs } = (await onward.api.must('POST', '/events', { id: 'lost', type: 'lost', contact: { email: 'lost@example.test' } })) as { runs: { runId: string }[] };
+  const { runs } = (await onward.api.must('POST', '/events', { id: 'lost', type: 'lost', contact: { email: 'lost@example.test' } })) as {
+    runs: { runId: string }[];
+  };
   await onward.until('the run has ended', async () => (await onward.api.must('GET', `/runs/${runs[0]?.runId}`))['state'] === 'succeeded', 50_000);
   console.log(`started and ended after ${Math.round(performance.now() - sentAt)} ms without its wake-up`);
   expect(await onward.query(`SELECT 1 FROM attempts`)).toHaveLength(3);

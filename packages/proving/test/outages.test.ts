@@ -35,15 +35,21 @@ test('while Postgres is down the API answers 503 with a problem, nothing that wa
   expect((await emit('p1')).status).toBe(201);
   pid.kill('SIGKILL');
   const answers: number[] = [];
-  await onward.until('the API has said 503', async () => {
-    const { status, body } = await emit(`p2-${answers.length}`);
-    answers.push(status);
-    if (status === 503) expect(body).toMatchObject({ type: 'urn:onward:error:unavailable', status: 503 });
-    return status === 503;
-  }, 10_000).catch((error: unknown) => {
-    // It may have come back before anybody asked; then there was no outage to answer for.
-    if (!answers.every((status) => status === 201)) throw error;
-  });
+  await onward
+    .until(
+      'the API has said 503',
+      async () => {
+        const { status, body } = await emit(`p2-${answers.length}`);
+        answers.push(status);
+        if (status === 503) expect(body).toMatchObject({ type: 'urn:onward:error:unavailable', status: 503 });
+        return status === 503;
+      },
+      10_000,
+    )
+    .catch((error: unknown) => {
+      // It may have come back before anybody asked; then there was no outage to answer for.
+      if (!answers.every((status) => status === 201)) throw error;
+    });
   expect(answers.every((status) => status === 503 || status === 201)).toBe(true);
   await onward.until('the API accepts again', async () => (await emit('p3')).status < 300, 30_000);
   await onward.until('all have ended', ended('p%'));

@@ -11,7 +11,7 @@ import type { Log } from './log.js';
 import { findRecorded, forgetProcess } from './process-record.js';
 
 const LADDER = [
-  { signal: 'SIGTERM', patienceMs: 15_000 },
+  { signal: 'SIGTERM', patienceMs: 30_000 },
   { signal: 'SIGKILL', patienceMs: 5_000 },
 ] as const;
 

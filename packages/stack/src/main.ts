@@ -17,8 +17,9 @@ import { createTeardown, Interrupted, type Teardown } from './teardown.js';
 const say = (line: string): void => void process.stdout.write(`${line}\n`);
 
 async function startStack(teardown: Teardown): Promise<void> {
-  const giveBack = claimCheckout(HOME_FOLDER);
-  await teardown.add(async () => giveBack());
+  const claimed = claimCheckout(HOME_FOLDER);
+  if (claimed.kind === 'held') throw new Error(claimed.sentence);
+  await teardown.add(async () => claimed.release());
   await endLeftOvers(join(HOME_FOLDER, 'run'), 'backend', say);
   ensureSecrets(HOME_FOLDER);
   const services = await startServices({ homeFolder: HOME_FOLDER, folder: HOME_FOLDER, databaseName: 'onward', isFresh: false, given: {}, log: say, teardown });

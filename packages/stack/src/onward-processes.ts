@@ -19,6 +19,9 @@ type ProcessPlan = {
   readonly withheld: readonly string[];
 };
 
+/** Longer than any of them gives itself to drain and close. */
+const STOP_WITHIN_MS = 30_000;
+
 const BACKENDS_OWN = ['DATABASE_URL', 'ONWARD_SECRET_KEY', 'ONWARD_FIRST_KEY_FILE'];
 
 export const BACKEND: ProcessPlan = { name: 'backend', folder: 'apps/backend', withheld: [] };
@@ -52,5 +55,5 @@ async function startOne({ name, folder, withheld }: ProcessPlan, { env, runDir, 
   const main = join(cwd, 'dist/main.js');
   if (!existsSync(main)) throw new Error(`${main} is missing: build it first (npm start does)`);
   const own = Object.fromEntries(Object.entries(env).filter(([setting]) => !withheld.includes(setting)));
-  return supervise({ name, args: ['--enable-source-maps', main], env: own, cwd, log: terminal.of(name), runDir });
+  return supervise({ name, args: ['--enable-source-maps', main], env: own, cwd, log: terminal.of(name), runDir, stopWithinMs: STOP_WITHIN_MS });
 }

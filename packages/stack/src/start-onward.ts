@@ -5,8 +5,8 @@
  * stay in `.onward/` between starts. With `--once` a database of its own is made anew, the test clock is on, and
  * everything stops after the samples have run. `--verbose` shows every line of every process.
  */
-import { mkdirSync, rmSync } from 'node:fs';
-import { join, relative } from 'node:path';
+import { existsSync, mkdirSync, readFileSync, rmSync } from 'node:fs';
+import { dirname, join, relative } from 'node:path';
 import { awaitStopSignal } from './await-stop-signal.js';
 import { claimCheckout } from './claim-checkout.js';
 import { inheritEnvironment, readGivenSecrets, readGivenSettings } from './environment.js';
@@ -14,6 +14,7 @@ import { endLeftOvers } from './end-left-overs.js';
 import { freePort } from './free-port.js';
 import { CHECKOUT, describeSettings, HOME_FOLDER, removeInstance, writeInstance } from './instance.js';
 import { BACKEND, startProcesses } from './onward-processes.js';
+import { runSamples, type SamplesPlan } from './samples/run-samples.js';
 import { ensureSecrets } from './secrets.js';
 import { DEFAULT_PORTS, type Services, startServices } from './services.js';
 import type { Supervised } from './supervisor.js';
@@ -25,10 +26,15 @@ export type StartOptions = { readonly isOnce: boolean; readonly isVerbose: boole
 /** What is up and how to reach it. */
 export type Onward = { readonly apiUrl: string; readonly firstKeyFile: string; readonly services: Services; readonly processes: readonly Supervised[] };
 
-/** Answers the exit code: 0 after a clean stop, 1 when something did not start. */
+/** Answers the exit code: 0 after a clean stop; 1 when something did not start, or with `--once` not every sample run ended as it should. */
 export async function startOnward(args: readonly string[]): Promise<number> {
   const options: StartOptions = { isOnce: args.includes('--once'), isVerbose: args.includes('--verbose') };
   const folder = options.isOnce ? join(HOME_FOLDER, 'once') : HOME_FOLDER;
+  const claimed = claimCheckout(HOME_FOLDER);
+  if (claimed.kind === 'held') {
+    process.stderr.write(`${claimed.sentence}\n`);
+    return 1;
+  }
   if (options.isOnce) rmSync(folder, { recursive: true, force: true });
   const terminal = createTerminalLog(join(folder, 'log'), options.isVerbose);
   const teardown = createTeardown(terminal.say);
@@ -42,16 +48,19 @@ export async function startOnward(args: readonly string[]): Promise<number> {
     const onward = await startEverything({ options, folder, terminal, teardown, givenUp: givenUp.signal });
     processes = onward.processes;
     describe(onward, terminal);
-    // The samples are loaded and told here: `return runSamples({ apiUrl: onward.apiUrl, firstKeyFile: onward.firstKeyFile, … })`.
-    if (!options.isOnce) terminal.say('Ctrl+C stops everything.');
-    return options.isOnce ? 0 : (await asked, 0);
+    const { ok } = await tellSamples(onward, { hasTestClock: options.isOnce, say: terminal.say, signal: givenUp.signal });
+    if (options.isOnce) return ok ? 0 : 1;
+    terminal.say('\nCtrl+C stops everything.');
+    await asked;
+    return 0;
   })();
-  const code = await Promise.race([starting, asked.then(() => 0)]).catch((error: unknown) => report(error, terminal));
+  const code = await Promise.race([starting, asked.then(() => (options.isOnce ? 1 : 0))]).catch((error: unknown) => report(error, terminal));
   givenUp.abort();
   terminal.say('Stopping …');
   await teardown.run();
   await starting.catch(() => undefined);
   await teardown.run(); // what came up while the first run was at work
+  claimed.release();
   await terminal.close();
   terminal.say('Stopped.');
   return code;
@@ -61,8 +70,6 @@ type Start = { options: StartOptions; folder: string; terminal: TerminalLog; tea
 
 async function startEverything({ options: { isOnce }, folder, terminal, teardown, givenUp }: Start): Promise<Onward> {
   const given = readGivenSettings();
-  const giveBack = claimCheckout(HOME_FOLDER);
-  await teardown.add(async () => giveBack());
   const runDir = join(HOME_FOLDER, 'run');
   await endLeftOvers(runDir, BACKEND.name, terminal.say);
   const secrets = ensureSecrets(HOME_FOLDER);
@@ -92,6 +99,17 @@ async function startEverything({ options: { isOnce }, folder, terminal, teardown
   return { apiUrl, firstKeyFile, services, processes };
 }
 
+/** The samples go through the API with the first key; on a database whose first key was made elsewhere there is none here. */
+async function tellSamples({ apiUrl, firstKeyFile, services }: Onward, how: Pick<SamplesPlan, 'hasTestClock' | 'say' | 'signal'>): Promise<{ ok: boolean }> {
+  const keyFile = relative(CHECKOUT, firstKeyFile);
+  if (!existsSync(firstKeyFile)) {
+    how.say(`\nThe samples are left out: there is no API key in ${keyFile}.`);
+    return { ok: false };
+  }
+  const apiKey = readFileSync(firstKeyFile, 'utf8').trim();
+  return runSamples({ apiUrl, apiKey, keyFile, webhookSinkUrl: services.webhookSink.url, inboxUrl: services.inboxUrl, ...how });
+}
+
 /** A port that was asked for is used as it is; a default that is taken gives the next free one, and says so. */
 async function takePort(given: string | undefined, preferred: number, { say }: TerminalLog): Promise<number> {
   if (given !== undefined) return Number(given);
@@ -106,7 +124,7 @@ function describe({ apiUrl, firstKeyFile, services }: Onward, { say }: TerminalL
     ['API key', `in ${relative(CHECKOUT, firstKeyFile)}`],
     ['Inbox', services.inboxUrl ?? 'mail goes to SMTP_URL'],
     ['Webhook sink', services.webhookSink.pageUrl],
-    ['Logs', '.onward/log/'],
+    ['Logs', `in ${relative(CHECKOUT, join(dirname(firstKeyFile), 'log'))}`],
   ] as const;
   say('\nOnward is running.');
   for (const [name, where] of rows) say(`  ${name.padEnd(14)}${where}`);

@@ -21,7 +21,6 @@ const PREFIX = 'onward-test-';
 export default async function setup(): Promise<() => Promise<void>> {
   const given = readTestServices();
   if (given.postgresUrl !== undefined && given.valkeyUrl !== undefined) return async () => {};
-  await removeAbandoned();
   const started = await startTestServices(given);
   publishTestServices({ postgresUrl: started.postgresUrl, valkeyUrl: started.valkeyUrl });
   return async () => {
@@ -36,7 +35,8 @@ export type StartedTestServices = { readonly postgresUrl: string; readonly valke
 export async function startTestServices(
   given: { readonly postgresUrl?: string | undefined; readonly valkeyUrl?: string | undefined } = {},
 ): Promise<StartedTestServices> {
-  const folder = makeFolder();
+  await removeAbandoned();
+  const folder = makeTestFolder();
   const stops: (() => Promise<void>)[] = [];
   const stop = async (): Promise<void> => {
     for (const stopOne of stops.splice(0).reverse()) await stopOne();
@@ -62,8 +62,12 @@ export async function startTestServices(
   }
 }
 
-/** A folder that is found under its name only once it is claimed, so that no other run takes it for abandoned. */
-function makeFolder(): string {
+/**
+ * A temporary folder of this process, which other accounts may enter. It is swept when the process is gone: the servers whose
+ * data lie in it are ended, then it is removed. It gets its name only once it is claimed, so that no other run takes it
+ * for abandoned.
+ */
+export function makeTestFolder(): string {
   const draft = mkdtempSync(join(tmpdir(), 'onward-new-'));
   chmodSync(draft, 0o711); // the account that runs PostgreSQL for root must get in
   claim(join(draft, 'run.owner'), 'a test run');
@@ -79,8 +83,9 @@ async function removeAbandoned(): Promise<void> {
     try {
       const answer = claim(join(folder, 'run.owner'), 'a test run');
       if (answer.kind === 'held') continue;
-      for (const server of ['postgres.server', 'valkey.server']) {
-        const record = findRecorded(join(folder, server));
+      const records = readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter((path) => path.endsWith('.server'));
+      for (const path of records) {
+        const record = findRecorded(join(folder, path));
         if (record !== undefined)
           await endProcess(record, [
             { signal: 'SIGINT', patienceMs: 5_000 },

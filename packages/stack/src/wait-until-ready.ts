@@ -19,5 +19,5 @@ export async function waitUntilReady(url: string, givenUp: AbortSignal, readyWit
       last = error instanceof Error ? error.message : String(error);
     }
   }
-  throw new Error(`${url} is not ready after ${readyWithinMs / 1_000} s (${last}); the logs in .onward/log say more`);
+  throw new Error(`${url} is not ready after ${readyWithinMs / 1_000} s (${last}); the logs say more`);
 }

@@ -75,15 +75,29 @@ describe('an embedded PostgreSQL', () => {
     expect(decodeURIComponent(new URL(server.url('postgres')).password)).toBe(readFileSync(file, 'utf8').trim());
   });
 
-  test('recovers from a SIGKILL on the same port, with what was committed', async () => {
+  test('recovers from a SIGKILL on the same port, with what was committed, though a query of the dead server goes on', async () => {
     const first = await start();
     await ask(first.url('postgres'), 'CREATE TABLE IF NOT EXISTS survivors (id int)');
     await ask(first.url('postgres'), 'INSERT INTO survivors VALUES (7)');
+    const busy = new pg.Client({ connectionString: first.url('postgres') });
+    busy.on('error', () => {});
+    await busy.connect();
+    const busyUntil = busy.query('SELECT count(*) FROM generate_series(1, 10000000)').catch(() => undefined);
+    await expect
+      .poll(() =>
+        ask(
+          first.url('postgres'),
+          `SELECT 1 AS one FROM pg_stat_activity WHERE state = 'active' AND query LIKE '%generate_series%' AND pid <> pg_backend_pid()`,
+        ),
+      )
+      .toHaveLength(1);
     first.kill('SIGKILL');
     expect(await first.exited).toBe('it was ended by SIGKILL');
     const second = await start({ port: first.port });
     expect(second.port).toBe(first.port);
     expect(await ask(second.url('postgres'), 'SELECT id FROM survivors')).toEqual([{ id: 7 }]);
+    await busyUntil;
+    await busy.end().catch(() => undefined);
   });
 
   test('comes back by itself when it is kept and somebody kills it', async () => {

@@ -90,11 +90,12 @@ describe('a supervised process', () => {
 
   test('never costs a stranger its life: a pid file whose process is another by now is passed over', async () => {
     const stranger = spawn(process.execPath, [childScript('stay.mjs')], { stdio: 'ignore', env: {} });
-    const { runDir, start } = plan([childScript('stay.mjs')]);
+    const { lines, runDir, start } = plan([childScript('stay.mjs')]);
     mkdirSync(runDir);
     writeFileSync(join(runDir, 'child.json'), JSON.stringify({ pid: stranger.pid, birth: 'another boot/1', what: 'child' }));
     const child = await start();
     expect(JSON.parse(readFileSync(join(runDir, 'child.json'), 'utf8'))).toMatchObject({ pid: child.pid() });
+    expect(lines.all().filter((line) => line.includes('ending'))).toEqual([]);
     expect(stranger.exitCode).toBeNull();
     expect(birthOf(stranger.pid ?? 0)).toBeDefined();
     await child.stop();

@@ -1,12 +1,10 @@
-/** A folder for one test file, which other accounts may enter, removed when the tests are through. */
-import { chmodSync, mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+/** A folder for one test file, removed when its tests are through; swept by a later run when this one is killed. */
+import { rmSync } from 'node:fs';
 import { afterAll } from 'vitest';
+import { makeTestFolder } from '../src/test-services.js';
 
 export function makeTemporaryFolder(): string {
-  const folder = mkdtempSync(join(tmpdir(), 'stack-test-'));
-  chmodSync(folder, 0o711);
+  const folder = makeTestFolder();
   afterAll(() => rmSync(folder, { recursive: true, force: true }));
   return folder;
 }

@@ -35,14 +35,19 @@ export class ApiKeysController {
       `SELECT id, name, prefix, ${instantKey('created_at')} AS created_key, created_at, last_used_at, revoked_at FROM api_keys WHERE ${where} ${ending}`,
       parameters,
     );
-    return pageOf(found, page.limit, (row) => [row.created_key, row.id], (row) => ({
-      id: row.id,
-      name: row.name,
-      prefix: row.prefix,
-      createdAt: row.created_at.toISOString(),
-      lastUsedAt: row.last_used_at?.toISOString() ?? null,
-      revokedAt: row.revoked_at?.toISOString() ?? null,
-    }));
+    return pageOf(
+      found,
+      page.limit,
+      (row) => [row.created_key, row.id],
+      (row) => ({
+        id: row.id,
+        name: row.name,
+        prefix: row.prefix,
+        createdAt: row.created_at.toISOString(),
+        lastUsedAt: row.last_used_at?.toISOString() ?? null,
+        revokedAt: row.revoked_at?.toISOString() ?? null,
+      }),
+    );
   }
 
   @Delete(':id')

@@ -17,7 +17,9 @@ export async function findApiKey(source: DataSource, key: string): Promise<Calle
   );
   if (!found) return null;
   if (!found.is_use_noted) {
-    await change(source, `UPDATE api_keys SET last_used_at = now() WHERE id = $1 AND (last_used_at IS NULL OR last_used_at <= now() - interval '1 minute')`, [found.id]);
+    await change(source, `UPDATE api_keys SET last_used_at = now() WHERE id = $1 AND (last_used_at IS NULL OR last_used_at <= now() - interval '1 minute')`, [
+      found.id,
+    ]);
   }
   return { id: found.id, name: found.name };
 }

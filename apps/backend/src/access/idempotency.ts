@@ -55,18 +55,20 @@ export async function reserveKey(source: DataSource, { callerId, key, requestHas
 
 /** Keeps the answer for repeats. Does nothing when the key was taken over in the meantime. */
 export async function keepAnswer(source: DataSource, { callerId, key }: KeyRef, since: string, status: number, body: unknown): Promise<void> {
-  await change(source, 'UPDATE idempotency_keys SET status = $4, body = $5 WHERE api_key_id = $1 AND key = $2 AND created_at = $3::timestamptz AND status IS NULL', [
-    callerId,
-    key,
-    since,
-    status,
-    body === undefined ? null : JSON.stringify(body),
-  ]);
+  await change(
+    source,
+    'UPDATE idempotency_keys SET status = $4, body = $5 WHERE api_key_id = $1 AND key = $2 AND created_at = $3::timestamptz AND status IS NULL',
+    [callerId, key, since, status, body === undefined ? null : JSON.stringify(body)],
+  );
 }
 
 /** Gives the key free: the request was refused, and a corrected one may use it. */
 export async function freeKey(source: DataSource, { callerId, key }: KeyRef, since: string): Promise<void> {
-  await change(source, 'DELETE FROM idempotency_keys WHERE api_key_id = $1 AND key = $2 AND created_at = $3::timestamptz AND status IS NULL', [callerId, key, since]);
+  await change(source, 'DELETE FROM idempotency_keys WHERE api_key_id = $1 AND key = $2 AND created_at = $3::timestamptz AND status IS NULL', [
+    callerId,
+    key,
+    since,
+  ]);
 }
 
 async function prune(source: DataSource): Promise<void> {

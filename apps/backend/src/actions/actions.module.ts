@@ -1,6 +1,6 @@
 import { Global, Module } from '@nestjs/common';
 import { EventBus } from '../events/event-bus.js';
-import { senderOf } from "../mail/read-mailbox.js";
+import { senderOf } from '../mail/read-mailbox.js';
 import { SETTINGS, type Settings } from '../settings.js';
 import type { Action } from './action.js';
 import { ACTIONS, ActionCatalogue } from './action-catalogue.js';

@@ -10,7 +10,12 @@ export const MAX_TAG = 100;
 const CONTROLS = /[\p{Cc}\u2028\u2029]/u;
 
 function nameSchema(maxLength: number) {
-  return z.string().trim().min(1).max(maxLength).refine((text) => !CONTROLS.test(text), 'must hold no line break and no control character');
+  return z
+    .string()
+    .trim()
+    .min(1)
+    .max(maxLength)
+    .refine((text) => !CONTROLS.test(text), 'must hold no line break and no control character');
 }
 
 export const emailSchema = z.string().transform((text, ctx): string => {
@@ -40,7 +45,8 @@ export const attributesSchema = z
 
 const contactFields = { externalId: externalIdSchema.optional(), email: emailSchema.optional(), attributes: attributesSchema.optional() };
 
-const hasIdentity = ({ externalId, email }: { externalId?: string | undefined; email?: string | undefined }): boolean => externalId !== undefined || email !== undefined;
+const hasIdentity = ({ externalId, email }: { externalId?: string | undefined; email?: string | undefined }): boolean =>
+  externalId !== undefined || email !== undefined;
 const WITHOUT_IDENTITY = 'needs an externalId or an email';
 
 /** Who is meant, and what is to be merged in. At least one of the two identities is given; an e-mail is in the form of email-address.ts. */

@@ -19,7 +19,11 @@ import { removeTag } from './remove-tag.js';
 import { updateContact } from './update-contact.js';
 import { upsertContact } from './upsert-contact.js';
 
-const patchSchema = z.strictObject({ externalId: externalIdSchema.nullable().optional(), email: emailSchema.nullable().optional(), attributes: attributesSchema.optional() });
+const patchSchema = z.strictObject({
+  externalId: externalIdSchema.nullable().optional(),
+  email: emailSchema.nullable().optional(),
+  attributes: attributesSchema.optional(),
+});
 const tagBody = z.strictObject({ tag: tagSchema });
 const listQuery = z.strictObject({
   ...pageQuery('instant'),

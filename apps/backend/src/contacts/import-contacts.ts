@@ -59,7 +59,8 @@ function rowReader(header: string[]): RowReader {
   const columns = columnsOf(header, nameOfColumn);
   if (!columns.has('email') && !columns.has('external_id')) throw invalidField('header', 'needs a column "email" or "external_id"');
   const attributeColumns = [...columns].filter(([name]) => name.startsWith(ATTRIBUTE)).map(([name, index]) => ({ name: name.slice(ATTRIBUTE.length), index }));
-  for (const { name } of attributeColumns) if (!attributeNameSchema.safeParse(name).success) throw invalidField('header', `"${name.slice(0, 100)}" cannot be the name of an attribute`);
+  for (const { name } of attributeColumns)
+    if (!attributeNameSchema.safeParse(name).success) throw invalidField('header', `"${name.slice(0, 100)}" cannot be the name of an attribute`);
   const cellOf = (cells: string[], name: string): string => cells[columns.get(name) ?? -1] ?? '';
 
   return ({ line, cells }) => {
@@ -112,7 +113,11 @@ function writeRows({ source, bus, teller }: ImportTools, batch: ReadRow[], { lis
   return transactAndTell(source, teller, async (tx) => {
     const list = listId === undefined ? null : await findList(tx, listId);
     if (listId !== undefined && list?.id !== listId) throw unknownList();
-    const upserts = await upsertContacts(tx, bus, batch.map(({ input }) => input));
+    const upserts = await upsertContacts(
+      tx,
+      bus,
+      batch.map(({ input }) => input),
+    );
     const contactIds = [...new Set(upserts.map(({ contact }) => contact.id))].sort();
     if (tag !== undefined) await addTags(tx, bus, { contactIds, tags: [tag] });
     if (list) await joinList(tx, bus, { list, contactIds });

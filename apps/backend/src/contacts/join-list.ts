@@ -4,7 +4,11 @@ import { emitForEach } from './emit-for-each.js';
 import type { FoundList } from './find-list.js';
 
 /** Puts contacts on a list and answers those that were not on it; emits list.joined for each. List and contacts exist and are held by the caller. */
-export async function joinList(tx: Tx, bus: EventBus, { list, contactIds, depth = 0 }: { list: FoundList; contactIds: string[]; depth?: number }): Promise<string[]> {
+export async function joinList(
+  tx: Tx,
+  bus: EventBus,
+  { list, contactIds, depth = 0 }: { list: FoundList; contactIds: string[]; depth?: number },
+): Promise<string[]> {
   if (contactIds.length === 0) return [];
   const joined = await rows<{ contactId: string }>(
     tx,

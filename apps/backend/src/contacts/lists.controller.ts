@@ -85,7 +85,12 @@ export class ListsController {
        FROM list_members JOIN contacts ON contacts.id = contact_id WHERE list_id = $1 AND ${where} ${ending}`,
       [id, ...parameters],
     );
-    return pageOf(found, page.limit, (member) => [member.at, member.id], ({ at: _at, ...member }) => member);
+    return pageOf(
+      found,
+      page.limit,
+      (member) => [member.at, member.id],
+      ({ at: _at, ...member }) => member,
+    );
   }
 
   @Post(':id/members')
@@ -95,7 +100,9 @@ export class ListsController {
     return transactAndTell(this.source, this.queues, async (tx) => {
       const list = await this.hold(tx, id);
       const asked = [...new Set(contactIds.map((contactId) => contactId.toLowerCase()))];
-      const known = (await rows<{ id: string }>(tx, 'SELECT id FROM contacts WHERE id = ANY ($1::uuid[]) ORDER BY id FOR KEY SHARE', [asked])).map((contact) => contact.id);
+      const known = (await rows<{ id: string }>(tx, 'SELECT id FROM contacts WHERE id = ANY ($1::uuid[]) ORDER BY id FOR KEY SHARE', [asked])).map(
+        (contact) => contact.id,
+      );
       return { joined: await joinList(tx, this.bus, { list, contactIds: known }), unknown: asked.filter((contactId) => !known.includes(contactId)) };
     });
   }

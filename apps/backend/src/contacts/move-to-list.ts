@@ -4,7 +4,10 @@ import { type FoundList, findList } from './find-list.js';
 import { joinList } from './join-list.js';
 import { leaveList } from './leave-list.js';
 
-export type MoveOfContact = { kind: 'moved'; from: FoundList | null; to: FoundList; left: boolean; joined: boolean } | { kind: 'contact_missing' } | { kind: 'list_missing'; list: string };
+export type MoveOfContact =
+  | { kind: 'moved'; from: FoundList | null; to: FoundList; left: boolean; joined: boolean }
+  | { kind: 'contact_missing' }
+  | { kind: 'list_missing'; list: string };
 
 /**
  * Takes a contact off one list, when one is named, and puts it on another, both or neither. Lists go by id or name. Naming the same list

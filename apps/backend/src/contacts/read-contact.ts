@@ -40,5 +40,10 @@ export async function listContacts(source: DataSource, filter: ContactFilter, pa
        AND ${place.where} ${place.ending}`,
     [filter.email ?? null, filter.externalId ?? null, filter.tag ?? null, filter.list ?? null, ...place.parameters],
   );
-  return pageOf(found, page.limit, ({ at, id }) => [at, id], ({ at: _at, ...contact }) => contact);
+  return pageOf(
+    found,
+    page.limit,
+    ({ at, id }) => [at, id],
+    ({ at: _at, ...contact }) => contact,
+  );
 }

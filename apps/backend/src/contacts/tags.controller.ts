@@ -21,6 +21,11 @@ export class TagsController {
       `SELECT tag AS name, count(*)::int AS count FROM contact_tags WHERE ${where} GROUP BY tag ${ending}`,
       parameters,
     );
-    return pageOf(found, page.limit, ({ name }) => [name, name], (tag) => tag);
+    return pageOf(
+      found,
+      page.limit,
+      ({ name }) => [name, name],
+      (tag) => tag,
+    );
   }
 }

@@ -42,7 +42,13 @@ export async function updateContact(
     ...(email === contact.email ? [] : ['email']),
     ...merged.changed.map((name) => `attributes.${name}`),
   ];
-  const updated: UpsertedContact = { id: contactId, externalId, email, emailProblem: email === contact.email ? contact.emailProblem : null, attributes: merged.attributes };
+  const updated: UpsertedContact = {
+    id: contactId,
+    externalId,
+    email,
+    emailProblem: email === contact.email ? contact.emailProblem : null,
+    attributes: merged.attributes,
+  };
   if (changedFields.length === 0) return { kind: 'updated', contact: updated, changedFields };
 
   if (isIdentityTouched) {

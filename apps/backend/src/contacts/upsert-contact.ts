@@ -42,8 +42,14 @@ export async function upsertContacts(tx: Tx, bus: EventBus, inputs: ContactInput
   await lockIdentities(tx, inputs);
   const settled = settle(await findContacts(tx, inputs, 'for update'), inputs);
   const drafts = [...new Set(settled.map(({ draft }) => draft))];
-  await updateContacts(tx, drafts.filter((draft) => !draft.isNew && draft.fields.size > 0));
-  await insertContacts(tx, drafts.filter((draft) => draft.isNew));
+  await updateContacts(
+    tx,
+    drafts.filter((draft) => !draft.isNew && draft.fields.size > 0),
+  );
+  await insertContacts(
+    tx,
+    drafts.filter((draft) => draft.isNew),
+  );
   await emitChanges(tx, bus, drafts, depth);
   return settled.map(answerOf);
 }
@@ -150,8 +156,22 @@ function columnsOf(drafts: Draft[]): unknown[] {
 
 /** After every contact is written: what an event starts takes locks of its own, and contacts come first. */
 async function emitChanges(tx: Tx, bus: EventBus, drafts: Draft[], depth: number): Promise<void> {
-  await emitForEach(tx, bus, 'contact.created', depth, drafts.filter(({ isNew }) => isNew), ({ id, externalId, email }) => [id, { externalId, email }]);
-  await emitForEach(tx, bus, 'contact.updated', depth, drafts.filter(({ isNew, fields }) => !isNew && fields.size > 0), ({ id, fields }) => [id, { changed: [...fields] }]);
+  await emitForEach(
+    tx,
+    bus,
+    'contact.created',
+    depth,
+    drafts.filter(({ isNew }) => isNew),
+    ({ id, externalId, email }) => [id, { externalId, email }],
+  );
+  await emitForEach(
+    tx,
+    bus,
+    'contact.updated',
+    depth,
+    drafts.filter(({ isNew, fields }) => !isNew && fields.size > 0),
+    ({ id, fields }) => [id, { changed: [...fields] }],
+  );
 }
 
 function answerOf({ draft: { id, externalId, email, emailProblem, attributes }, created, changed }: Settled): Upsert {

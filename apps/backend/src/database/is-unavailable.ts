@@ -1,5 +1,11 @@
 const CODES = new Set(['ECONNREFUSED', 'ECONNRESET', 'ENOTFOUND', 'EPIPE', 'ETIMEDOUT', 'EHOSTUNREACH', '57P01', '57P02', '57P03', '53300', '25006']);
-const TEXTS = [/timeout exceeded when trying to connect/i, /connection terminated/i, /client has encountered a connection error/i, /not queryable/i, /server closed the connection/i];
+const TEXTS = [
+  /timeout exceeded when trying to connect/i,
+  /connection terminated/i,
+  /client has encountered a connection error/i,
+  /not queryable/i,
+  /server closed the connection/i,
+];
 
 /** Does this error say that Postgres cannot be reached now (or is read-only, as during a fail-over)? Then the caller may try again. */
 export function isUnavailable(error: unknown): boolean {

@@ -14,7 +14,9 @@ const RETRY_EVERY_MS = 1_000;
  * was moved unless this process has the test clock.
  */
 export async function openDatabase(settings: Settings, log: Logger): Promise<DataSource> {
-  const source = createDataSource(settings.databaseUrl, settings.databasePoolSize, (error) => log.warn({ err: error }, 'an idle database connection broke and is replaced'));
+  const source = createDataSource(settings.databaseUrl, settings.databasePoolSize, (error) =>
+    log.warn({ err: error }, 'an idle database connection broke and is replaced'),
+  );
   for (let isSaid = false; ; ) {
     try {
       await source.initialize();

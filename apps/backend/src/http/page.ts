@@ -55,7 +55,11 @@ type Columns = { key: string; id: string; kind: keyof typeof keySchemas; order?:
  * The SQL of a page: a condition on the cursor (`true` without one), its parameters, which are numbered after the `taken` ones in use,
  * and the ending with order and limit. It asks for one row more than the page holds, by which `pageOf` knows whether there is another.
  */
-export function seek({ limit, cursor }: Page, { key, id, kind, order = 'desc' }: Columns, taken: number): { where: string; parameters: string[]; ending: string } {
+export function seek(
+  { limit, cursor }: Page,
+  { key, id, kind, order = 'desc' }: Columns,
+  taken: number,
+): { where: string; parameters: string[]; ending: string } {
   const direction = order === 'asc' ? 'ASC' : 'DESC';
   const [keyType, idType] = SQL_TYPES[kind];
   return {
@@ -66,7 +70,12 @@ export function seek({ limit, cursor }: Page, { key, id, kind, order = 'desc' }:
 }
 
 /** Makes the answer of what `seek` found. `nextCursor` is null on the last page. */
-export function pageOf<Row, Item>(found: Row[], limit: number, placeOf: (row: Row) => Place, itemOf: (row: Row) => Item): { items: Item[]; nextCursor: string | null } {
+export function pageOf<Row, Item>(
+  found: Row[],
+  limit: number,
+  placeOf: (row: Row) => Place,
+  itemOf: (row: Row) => Item,
+): { items: Item[]; nextCursor: string | null } {
   const shown = found.slice(0, limit);
   const last = shown.at(-1);
   return { items: shown.map(itemOf), nextCursor: found.length > limit && last !== undefined ? encoded(placeOf(last)) : null };

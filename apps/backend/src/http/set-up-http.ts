@@ -33,5 +33,8 @@ export function setUpHttp(app: NestExpressApplication, log: Logger, outsidePrefi
 function answerUnknownPathsEverywhere(app: NestExpressApplication): void {
   const adapter = app.getHttpAdapter();
   const setHandler = adapter.setNotFoundHandler?.bind(adapter);
-  if (setHandler) adapter.setNotFoundHandler = (handler) => setHandler(handler);
+  if (!setHandler) return;
+  adapter.setNotFoundHandler = (handler): void => {
+    setHandler(handler);
+  };
 }

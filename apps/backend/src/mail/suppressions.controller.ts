@@ -33,7 +33,12 @@ export class SuppressionsController {
        WHERE ($1::text IS NULL OR email = $1) AND ($2::text IS NULL OR reason = $2) AND ${where} ${ending}`,
       [query.email ?? null, query.reason ?? null, ...parameters],
     );
-    return pageOf(found, query.limit, ({ email, reason }) => [email, reason], (suppression) => suppression);
+    return pageOf(
+      found,
+      query.limit,
+      ({ email, reason }) => [email, reason],
+      (suppression) => suppression,
+    );
   }
 
   @Post()

@@ -23,7 +23,8 @@ export async function suppress(source: DataSource | Tx, suppressed: Suppressed[]
 
 /** Lets an address be written to again: for one reason, or for every one. Answers how many were lifted. */
 export async function liftSuppression(source: DataSource | Tx, email: string, reason: SuppressionReason | undefined): Promise<number> {
-  return (await rows(source, 'DELETE FROM suppressions WHERE email = $1 AND ($2::text IS NULL OR reason = $2) RETURNING email', [email, reason ?? null])).length;
+  return (await rows(source, 'DELETE FROM suppressions WHERE email = $1 AND ($2::text IS NULL OR reason = $2) RETURNING email', [email, reason ?? null]))
+    .length;
 }
 
 /** Suppresses every address of a CSV with the column `email` and, if there is one, `reason`; `manual` where none is given. Bad rows are reported by line. */

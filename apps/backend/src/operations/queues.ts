@@ -1,4 +1,13 @@
-import { AUTOMATIONS_QUEUE, EXECUTE_RUN, MAIL_QUEUE, MAIL_RESULTS_QUEUE, type MailJob, QUEUE_PREFIX, SEND_MESSAGE, type WakeUp } from '@onward/contracts/queues';
+import {
+  AUTOMATIONS_QUEUE,
+  EXECUTE_RUN,
+  MAIL_QUEUE,
+  MAIL_RESULTS_QUEUE,
+  type MailJob,
+  QUEUE_PREFIX,
+  SEND_MESSAGE,
+  type WakeUp,
+} from '@onward/contracts/queues';
 import { messageResultSchema, type MessageResult } from '@onward/contracts/mail';
 import { FailPoints } from '@onward/wire/fail-points';
 import { Inject, Injectable, type OnApplicationShutdown } from '@nestjs/common';

@@ -52,6 +52,9 @@ export class TestClockController {
 
 function lengthOf(written: string): number {
   const duration = parseDuration(written);
-  if (!duration.ok || duration.months !== 0) throw new Problem('invalid', 'The clock cannot be moved so', { errors: [{ path: 'advance', message: duration.ok ? 'must be of days or shorter units' : duration.reason }] });
+  if (!duration.ok || duration.months !== 0)
+    throw new Problem('invalid', 'The clock cannot be moved so', {
+      errors: [{ path: 'advance', message: duration.ok ? 'must be of days or shorter units' : duration.reason }],
+    });
   return duration.days * 86_400_000 + duration.milliseconds;
 }

@@ -1,7 +1,9 @@
 import type { Run } from './run.entity.js';
 
 /** Why a run is where it is, in one sentence for people. Instants are RFC 3339 in UTC; a screen may show them in its own zone. */
-export function describeState(run: Pick<Run, 'state' | 'node' | 'n' | 'dueAt' | 'isHeld' | 'waitReason' | 'isCancelAsked' | 'endReason' | 'resolution'>): string {
+export function describeState(
+  run: Pick<Run, 'state' | 'node' | 'n' | 'dueAt' | 'isHeld' | 'waitReason' | 'isCancelAsked' | 'endReason' | 'resolution'>,
+): string {
   const due = run.dueAt?.toISOString();
   if (run.isHeld) return 'held: the workflow is paused';
   switch (run.state) {

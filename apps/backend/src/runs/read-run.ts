@@ -8,7 +8,12 @@ import type { Run } from './run.entity.js';
 import type { RunContext } from './run-context.entity.js';
 import { ATTEMPT_COLUMNS, RUN_COLUMNS } from './run-columns.js';
 
-export type RunFilter = { workflowId?: string | undefined; state?: readonly string[] | undefined; contactId?: string | undefined; eventId?: string | undefined };
+export type RunFilter = {
+  workflowId?: string | undefined;
+  state?: readonly string[] | undefined;
+  contactId?: string | undefined;
+  eventId?: string | undefined;
+};
 
 /** Runs, the newest first. */
 export async function listRuns(source: DataSource, filter: RunFilter, page: Page) {
@@ -35,8 +40,16 @@ export async function getRun(source: DataSource, id: string) {
   );
   if (!run) return null;
   const attempts = await rows<Attempt>(source, `SELECT ${selectList(ATTEMPT_COLUMNS)} FROM attempts WHERE run_id = $1 ORDER BY seq, n`, [id]);
-  const messages = await rows(source, 'SELECT id, seq, state, try, subject, to_mailbox AS "to", response, failure, skip_reason AS "skipReason" FROM messages WHERE run_id = $1 ORDER BY seq', [id]);
-  const notices = await rows(source, 'SELECT seq, state, node, failure, created_at AS "createdAt", sent_at AS "sentAt" FROM notices WHERE run_id = $1 ORDER BY seq', [id]);
+  const messages = await rows(
+    source,
+    'SELECT id, seq, state, try, subject, to_mailbox AS "to", response, failure, skip_reason AS "skipReason" FROM messages WHERE run_id = $1 ORDER BY seq',
+    [id],
+  );
+  const notices = await rows(
+    source,
+    'SELECT seq, state, node, failure, created_at AS "createdAt", sent_at AS "sentAt" FROM notices WHERE run_id = $1 ORDER BY seq',
+    [id],
+  );
   return {
     ...showRun(run),
     workflowName: run.workflowName,
@@ -51,7 +64,25 @@ export async function getRun(source: DataSource, id: string) {
 /** A run as people see it: where it stands, why, and until when. Who may move it is nobody's business. */
 export function showRun(run: Run) {
   const { id, workflowId, versionId, contactId, eventId, state, node, seq, n, dueAt, isHeld, waitReason, unknownNodes, endReason, createdAt, endedAt } = run;
-  return { id, workflowId, versionId, contactId, eventId, state, why: describeState(run), node, seq, attempt: n, dueAt, isHeld, waitReason, unknownNodes, endReason, createdAt, endedAt };
+  return {
+    id,
+    workflowId,
+    versionId,
+    contactId,
+    eventId,
+    state,
+    why: describeState(run),
+    node,
+    seq,
+    attempt: n,
+    dueAt,
+    isHeld,
+    waitReason,
+    unknownNodes,
+    endReason,
+    createdAt,
+    endedAt,
+  };
 }
 
 function showAttempt({ runId: _runId, epoch: _epoch, ...attempt }: Attempt) {

@@ -17,7 +17,9 @@ export async function replayRun(checkpoint: Checkpoint, { versionId }: { version
   if (!canMove(run.state, 'replay')) throw new Problem('conflict', `Run ${run.id} is ${run.state}; only a failed or dead-lettered run can be replayed`);
   const version = await chosenVersion(checkpoint, versionId ?? run.versionId, versions);
   if (!version.compiled.node(run.node)) {
-    throw new Problem('unprocessable', `Version ${version.number} has no node "${run.node}" to begin at`, { errors: [{ path: 'versionId', message: `has no node "${run.node}"` }] });
+    throw new Problem('unprocessable', `Version ${version.number} has no node "${run.node}" to begin at`, {
+      errors: [{ path: 'versionId', message: `has no node "${run.node}"` }],
+    });
   }
   const reentryKey = version.settings.reentry === 'after_finishing' && run.contactId !== null ? `${run.workflowId}:${run.contactId}` : null;
   if (reentryKey !== null) {
@@ -47,6 +49,9 @@ export async function replayRun(checkpoint: Checkpoint, { versionId }: { version
 
 async function chosenVersion({ tx, run }: Checkpoint, versionId: string, versions: VersionReader) {
   const [found] = await rows(tx, 'SELECT 1 FROM workflow_versions WHERE id = $1 AND workflow_id = $2', [versionId, run.workflowId]);
-  if (!found) throw new Problem('unprocessable', `The run's workflow has no version ${versionId}`, { errors: [{ path: 'versionId', message: 'is not a version of this workflow' }] });
+  if (!found)
+    throw new Problem('unprocessable', `The run's workflow has no version ${versionId}`, {
+      errors: [{ path: 'versionId', message: 'is not a version of this workflow' }],
+    });
   return versions.get(tx, versionId);
 }

@@ -31,7 +31,10 @@ const startBody = z
     withoutContact: z.literal(true).optional(),
     payload: z.record(z.string().max(200), jsonSchema).default({}),
   })
-  .refine(({ contacts, withoutContact }) => (contacts === undefined) !== (withoutContact === undefined), { path: ['contacts'], message: 'give either contacts or withoutContact' });
+  .refine(({ contacts, withoutContact }) => (contacts === undefined) !== (withoutContact === undefined), {
+    path: ['contacts'],
+    message: 'give either contacts or withoutContact',
+  });
 
 const states = z.preprocess((value) => (typeof value === 'string' ? value.split(',') : value), z.array(z.enum(RUN_STATES)).min(1)).optional();
 const listQuery = z.strictObject({
@@ -42,7 +45,12 @@ const listQuery = z.strictObject({
   eventId: z.string().max(200).optional(),
 });
 const lettersQuery = z.strictObject({ ...pageQuery('uuid'), workflowId: z.uuid().optional() });
-const refusalsQuery = z.strictObject({ ...pageQuery('uuid'), workflowId: z.uuid().optional(), contactId: z.uuid().optional(), eventId: z.string().max(200).optional() });
+const refusalsQuery = z.strictObject({
+  ...pageQuery('uuid'),
+  workflowId: z.uuid().optional(),
+  contactId: z.uuid().optional(),
+  eventId: z.string().max(200).optional(),
+});
 const replayBody = z.strictObject({ versionId: z.uuid().optional() });
 const id = z.uuid();
 

@@ -7,11 +7,17 @@ import { type PlannedRun, recordRefusals, type Refusal, startRuns } from './star
 /** Who is to enter: a contact by its id, its external id or its e-mail. */
 export type ContactRef = { id: string } | { externalId: string } | { email: string };
 export type ManualStart = { workflowId: string; contacts: readonly ContactRef[]; withoutContact: boolean; payload: Record<string, Json>; startedBy: string };
-export type StartAnswer = { contact: ContactRef | null; contactId: string | null; runId: string } | { contact: ContactRef | null; contactId: string | null; refused: string; detail: string };
+export type StartAnswer =
+  | { contact: ContactRef | null; contactId: string | null; runId: string }
+  | { contact: ContactRef | null; contactId: string | null; refused: string; detail: string };
 
 /** Starts runs of an active workflow for named contacts, or one without a contact. Each is answered: started, or refused with its reason. */
 export async function startManually(tx: Tx, start: ManualStart, versions: VersionReader): Promise<StartAnswer[] | null> {
-  const [workflow] = await rows<{ status: string; versionId: string | null }>(tx, 'SELECT status, version_id AS "versionId" FROM workflows WHERE id = $1 FOR SHARE', [start.workflowId]);
+  const [workflow] = await rows<{ status: string; versionId: string | null }>(
+    tx,
+    'SELECT status, version_id AS "versionId" FROM workflows WHERE id = $1 FOR SHARE',
+    [start.workflowId],
+  );
   if (!workflow) return null;
   const asked: (ContactRef | null)[] = start.withoutContact ? [null] : [...start.contacts];
   const answers: StartAnswer[] = [];
@@ -67,6 +73,8 @@ export async function startManually(tx: Tx, start: ManualStart, versions: Versio
 
 async function findContact(tx: Tx, ref: ContactRef): Promise<string | null> {
   const [column, value] = 'id' in ref ? ['id', ref.id] : 'externalId' in ref ? ['external_id', ref.externalId] : ['email', ref.email.toLowerCase()];
-  const [found] = await rows<{ id: string }>(tx, `SELECT id FROM contacts WHERE ${column} = $1 ORDER BY external_id IS NOT NULL, created_at, id LIMIT 1`, [value]);
+  const [found] = await rows<{ id: string }>(tx, `SELECT id FROM contacts WHERE ${column} = $1 ORDER BY external_id IS NOT NULL, created_at, id LIMIT 1`, [
+    value,
+  ]);
   return found?.id ?? null;
 }

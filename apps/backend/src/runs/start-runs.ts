@@ -16,7 +16,14 @@ export type PlannedRun = {
   context: RunContext;
 };
 
-export type Refusal = { workflowId: string; versionId: string | null; eventId: string | null; contactId: string | null; reason: RunRefusalReason; detail: string };
+export type Refusal = {
+  workflowId: string;
+  versionId: string | null;
+  eventId: string | null;
+  contactId: string | null;
+  reason: RunRefusalReason;
+  detail: string;
+};
 export type Started = { planned: PlannedRun; runId: string } | { planned: PlannedRun; refused: RunRefusalReason };
 
 /**

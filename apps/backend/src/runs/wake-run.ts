@@ -5,7 +5,8 @@ import { type Checkpoint, changeRun } from '../runtime/checkpoint.js';
 
 /** Tries a failed step again now instead of at its time. Spends no attempt by itself. */
 export function retryNow(checkpoint: Checkpoint): void {
-  if (checkpoint.run.state !== 'retrying') throw new Problem('conflict', `Run ${checkpoint.run.id} is ${checkpoint.run.state}; only one that is retrying can be retried now`);
+  if (checkpoint.run.state !== 'retrying')
+    throw new Problem('conflict', `Run ${checkpoint.run.id} is ${checkpoint.run.state}; only one that is retrying can be retried now`);
   makeDue(checkpoint);
 }
 

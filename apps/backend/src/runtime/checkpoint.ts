@@ -70,7 +70,10 @@ export function changeRun(checkpoint: Checkpoint, change: Partial<Run>): void {
 
 export function writeAttempt(checkpoint: Checkpoint, attempt: Attempt): void {
   const known = checkpoint.read.get(attempt.seq) ?? [];
-  checkpoint.read.set(attempt.seq, [...known.filter(({ n }) => n !== attempt.n), attempt].sort((a, b) => a.n - b.n));
+  checkpoint.read.set(
+    attempt.seq,
+    [...known.filter(({ n }) => n !== attempt.n), attempt].sort((a, b) => a.n - b.n),
+  );
   checkpoint.written.set(`${attempt.seq}/${attempt.n}`, attempt);
 }
 
@@ -143,4 +146,3 @@ export function refused(reason: RefusalReason): Refused {
 export function rests({ run }: Checkpoint): Rests {
   return { kind: 'rests', state: run.state, why: describeState(run), dueAt: run.dueAt?.toISOString() ?? null };
 }
-

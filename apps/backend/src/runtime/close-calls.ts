@@ -13,7 +13,11 @@ import type { RuntimeKit } from './runtime-kit.js';
 
 type Ref<P extends RuntimePattern> = RequestOf<P> & StepRef;
 
-export async function advanceRun(checkpoint: Checkpoint, request: Ref<'automation.runtime.run.advance'>, kit: RuntimeKit): Promise<ReplyOf<'automation.runtime.run.advance'>> {
+export async function advanceRun(
+  checkpoint: Checkpoint,
+  request: Ref<'automation.runtime.run.advance'>,
+  kit: RuntimeKit,
+): Promise<ReplyOf<'automation.runtime.run.advance'>> {
   const refusal = await close(checkpoint, request, 'advance', kit);
   if (refusal) return refusal;
   const { state, seq, node } = checkpoint.run;

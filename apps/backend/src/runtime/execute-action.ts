@@ -61,12 +61,18 @@ async function perform(checkpoint: Checkpoint, version: Version, attempt: Attemp
   const config = action.config.safeParse(node.config['with'] ?? {});
   if (!config.success) {
     const [issue] = config.error.issues;
-    return { kind: 'outcome', outcome: failed('config_invalid', `${name} at "${attempt.node}": ${issue?.path.join('.') || 'config'}: ${issue?.message ?? 'not valid'}`) };
+    return {
+      kind: 'outcome',
+      outcome: failed('config_invalid', `${name} at "${attempt.node}": ${issue?.path.join('.') || 'config'}: ${issue?.message ?? 'not valid'}`),
+    };
   }
   const { scope, contact, context } = await readScope(checkpoint);
   if (action.needsContact && !contact) {
     const gone = checkpoint.run.contactId !== null;
-    return { kind: 'outcome', outcome: gone ? failed('contact_deleted', 'The contact was deleted') : failed('contact_missing', `${name} needs a contact and the run has none`) };
+    return {
+      kind: 'outcome',
+      outcome: gone ? failed('contact_deleted', 'The contact was deleted') : failed('contact_missing', `${name} needs a contact and the run has none`),
+    };
   }
   const { id: runId, workflowId } = checkpoint.run;
   kit.failPoints.reach('action.before-effect');

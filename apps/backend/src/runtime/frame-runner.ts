@@ -14,7 +14,11 @@ import { RpcFailure, rpcErrorOf } from './rpc-failure.js';
 import { RuntimeKit } from './runtime-kit.js';
 
 /** Handlers that run an action, read what texts and conditions may see, or write mail: their statements may fail where the run's own do not. */
-const READS_WIDELY: ReadonlySet<RuntimePattern> = new Set(['automation.runtime.action.execute', 'automation.runtime.run.advance', 'automation.runtime.run.notify-failed']);
+const READS_WIDELY: ReadonlySet<RuntimePattern> = new Set([
+  'automation.runtime.action.execute',
+  'automation.runtime.run.advance',
+  'automation.runtime.run.notify-failed',
+]);
 
 type ItemReply = { reply: RuntimeReply } | { error: RpcError };
 
@@ -106,7 +110,11 @@ export class FrameRunner {
   }
 
   /** A savepoint keeps what stands before alive when a statement of the handler fails; handlers that only look at the run need none. */
-  private async handle(checkpoint: Checkpoint, pattern: RuntimePattern, request: object): Promise<{ ok: true; value: RuntimeReply } | { ok: false; error: unknown }> {
+  private async handle(
+    checkpoint: Checkpoint,
+    pattern: RuntimePattern,
+    request: object,
+  ): Promise<{ ok: true; value: RuntimeReply } | { ok: false; error: unknown }> {
     const work = (): Promise<RuntimeReply> => HANDLERS[pattern](checkpoint, request as never, this.kit);
     if (READS_WIDELY.has(pattern)) return attempt(checkpoint.tx, work);
     try {
@@ -139,7 +147,8 @@ function readItems(items: readonly FrameItem[]): ReadItems {
     const parsed = RUNTIME_PATTERNS[pattern].request.safeParse(data);
     if (!parsed.success) return { error: { code: 'invalid', detail: `${pattern}: ${describe(parsed.error.issues)}` } };
     const request = parsed.data as { runId: string; epoch?: number; seq?: number };
-    if (runId !== undefined && runId !== request.runId) return { error: { code: 'invalid', detail: `items[${index}].runId: the items of one run must name that run` } };
+    if (runId !== undefined && runId !== request.runId)
+      return { error: { code: 'invalid', detail: `items[${index}].runId: the items of one run must name that run` } };
     runId = request.runId;
     const isPrepare = pattern === 'automation.runtime.run.prepare';
     if (!isPrepare && !hasClaimed && (request.epoch === undefined || request.seq === undefined)) {
@@ -151,6 +160,8 @@ function readItems(items: readonly FrameItem[]): ReadItems {
 }
 
 function describe(issues: readonly { path: PropertyKey[]; message: string }[]): string {
-  return issues.map(({ path, message }) => `${path.join('.') || 'data'}: ${message}`).join('; ').slice(0, 500);
+  return issues
+    .map(({ path, message }) => `${path.join('.') || 'data'}: ${message}`)
+    .join('; ')
+    .slice(0, 500);
 }
-

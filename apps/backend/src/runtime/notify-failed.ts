@@ -15,7 +15,11 @@ export async function notifyFailed(
 ): Promise<ReplyOf<'automation.runtime.run.notify-failed'>> {
   const { run, tx } = checkpoint;
   if (run.lastClaimId !== request.claimId || run.lastEpoch !== request.epoch) return refused(run.claimId === request.claimId ? 'stale_epoch' : 'stale_claim');
-  const [notice] = await rows<Notice>(tx, `SELECT ${selectList(NOTICE_COLUMNS)} FROM notices WHERE run_id = $1 AND sent_at IS NULL ORDER BY seq DESC LIMIT 1 FOR UPDATE`, [run.id]);
+  const [notice] = await rows<Notice>(
+    tx,
+    `SELECT ${selectList(NOTICE_COLUMNS)} FROM notices WHERE run_id = $1 AND sent_at IS NULL ORDER BY seq DESC LIMIT 1 FOR UPDATE`,
+    [run.id],
+  );
   if (notice) await sendNotice(tx, notice, kit.settings);
   return { kind: 'notified', sent: notice !== undefined };
 }

@@ -80,5 +80,7 @@ export function outcomeOf(attempt: Attempt): Outcome | null {
 export function withoutNul(value: Json): Json {
   const text = JSON.stringify(value) as string | undefined;
   if (text === undefined) return null;
-  return text.includes('\\u0000') ? (JSON.parse(text, (_key, item: unknown) => (typeof item === 'string' ? item.replaceAll('\u0000', '\uFFFD') : item)) as Json) : value;
+  return text.includes('\\u0000')
+    ? (JSON.parse(text, (_key, item: unknown) => (typeof item === 'string' ? item.replaceAll('\u0000', '\uFFFD') : item)) as Json)
+    : value;
 }

@@ -20,9 +20,11 @@ export function checkTemplate(parts: TemplateParts): { errors: FieldError[]; war
     if (text === null) continue;
     try {
       const { roots, paths } = parseTemplate(text);
-      for (const root of roots) if (!ROOTS.includes(root)) warnings.push({ path, message: `"${root}" is not declared; a template can read ${ROOTS.join(', ')}` });
+      for (const root of roots)
+        if (!ROOTS.includes(root)) warnings.push({ path, message: `"${root}" is not declared; a template can read ${ROOTS.join(', ')}` });
       for (const field of contactFields(paths)) {
-        if (!CONTACT_FIELDS.includes(field)) warnings.push({ path, message: `"contact.${field}" is never filled; an attribute is contact.attributes.${field}` });
+        if (!CONTACT_FIELDS.includes(field))
+          warnings.push({ path, message: `"contact.${field}" is never filled; an attribute is contact.attributes.${field}` });
       }
     } catch (error) {
       if (!(error instanceof TemplateError)) throw error;
@@ -30,7 +32,8 @@ export function checkTemplate(parts: TemplateParts): { errors: FieldError[]; war
     }
   }
   const { replyTo } = parts;
-  if (replyTo !== null && !replyTo.includes('{') && readEmailAddress(mailboxAddress(replyTo)) === null) errors.push({ path: 'replyTo', message: 'is not a mail address' });
+  if (replyTo !== null && !replyTo.includes('{') && readEmailAddress(mailboxAddress(replyTo)) === null)
+    errors.push({ path: 'replyTo', message: 'is not a mail address' });
   if (parts.html === null && parts.text === null) errors.push({ path: 'html', message: 'a template needs html or text' });
   return { errors, warnings };
 }

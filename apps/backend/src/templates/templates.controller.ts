@@ -1,5 +1,5 @@
-import { Body, Controller, Delete, Get, HttpCode, Param, Patch, Post, Query } from '@nestjs/common';
-import { ApiOperation, ApiTags } from '@nestjs/swagger';
+import { Body, Controller, Delete, Get, Headers, HttpCode, Param, Patch, Post, Query } from '@nestjs/common';
+import { ApiHeader, ApiOperation, ApiTags } from '@nestjs/swagger';
 import type { Json } from '@onward/contracts/json';
 import { DataSource } from 'typeorm';
 import { z } from 'zod';
@@ -8,6 +8,7 @@ import { change, rows, transact, type Tx } from '../database/sql.js';
 import { instantKey, pageOf, pageQuery, seek } from '../http/page.js';
 import { type FieldError, Problem } from '../http/problem.js';
 import { readContact } from '../runtime/read-scope.js';
+import { readIfMatch } from '../workflows/read-if-match.js';
 import { checkTemplate } from './check-template.js';
 import { fill, fillMail, TemplateError } from './fill.js';
 import { MAX_TEMPLATE_CHARACTERS } from './liquid-engine.js';
@@ -28,8 +29,7 @@ const newSchema = z.strictObject({
   replyTo: fields.replyTo.default(null),
   isTransactional: fields.isTransactional.default(false),
 });
-/** With `revision`, the change is refused when somebody else has changed the template since that revision was read. */
-const patchSchema = z.strictObject({ ...z.object(fields).partial().shape, revision: z.int().positive().optional() });
+const patchSchema = z.strictObject(fields).partial();
 const listQuery = z.strictObject(pageQuery('instant'));
 const previewSchema = z.strictObject({ contactId: z.uuid().optional(), event: z.record(z.string(), z.unknown()).optional() });
 const idSchema = z.uuid();
@@ -72,8 +72,17 @@ export class TemplatesController {
   @ApiOperation({ summary: 'List templates, newest first' })
   async list(@Query({ schema: listQuery }) page: z.infer<typeof listQuery>) {
     const { where, parameters, ending } = seek(page, { key: 'created_at', id: 'id', kind: 'instant' }, 0);
-    const found = await rows<ShownTemplate & { at: string }>(this.source, `SELECT ${COLUMNS}, ${instantKey('created_at')} AS at FROM templates WHERE ${where} ${ending}`, parameters);
-    return pageOf(found, page.limit, ({ at, id }) => [at, id], ({ at: _at, ...template }) => template);
+    const found = await rows<ShownTemplate & { at: string }>(
+      this.source,
+      `SELECT ${COLUMNS}, ${instantKey('created_at')} AS at FROM templates WHERE ${where} ${ending}`,
+      parameters,
+    );
+    return pageOf(
+      found,
+      page.limit,
+      ({ at, id }) => [at, id],
+      ({ at: _at, ...template }) => template,
+    );
   }
 
   @Get(':id')
@@ -83,11 +92,19 @@ export class TemplatesController {
   }
 
   @Patch(':id')
-  @ApiOperation({ summary: 'Change a template; steps that are filled afterwards use it' })
-  update(@Param('id', { schema: idSchema }) id: string, @Body({ schema: patchSchema }) { revision, ...patch }: z.infer<typeof patchSchema>) {
+  @ApiHeader({ name: 'if-match', required: false, description: 'The revision that was read, such as "3"' })
+  @ApiOperation({
+    summary: 'Change a template; steps that are filled afterwards use it. If-Match with its revision refuses to overwrite a change of somebody else',
+  })
+  update(
+    @Param('id', { schema: idSchema }) id: string,
+    @Body({ schema: patchSchema }) patch: z.infer<typeof patchSchema>,
+    @Headers('if-match') ifMatch: string | undefined,
+  ) {
+    const expected = readIfMatch(ifMatch);
     return transact(this.source, async (tx) => {
       const present = await read(tx, id, 'FOR UPDATE');
-      if (revision !== undefined && revision !== present.revision) throw new Problem('conflict', `The template is at revision ${present.revision} by now`);
+      if (expected !== undefined && expected !== present.revision) throw new Problem('conflict', `The template is at revision ${present.revision} by now`);
       const given = Object.fromEntries(Object.entries(patch).filter(([, value]) => value !== undefined)) as Partial<ShownTemplate>;
       const changed: ShownTemplate = { ...present, ...given };
       const warnings = accepted(changed);
@@ -116,8 +133,16 @@ export class TemplatesController {
     return transact(this.source, async (tx) => {
       const template = await read(tx, id);
       const contact = contactId === undefined ? null : await readContact(tx, contactId);
-      if (contactId !== undefined && !contact) throw new Problem('unprocessable', 'There is no contact with this id', { errors: [{ path: 'contactId', message: 'is not known' }] });
-      const shown = contact && { id: contact.id, externalId: contact.externalId, email: contact.email, attributes: contact.attributes, tags: contact.tags, lists: contact.lists };
+      if (contactId !== undefined && !contact)
+        throw new Problem('unprocessable', 'There is no contact with this id', { errors: [{ path: 'contactId', message: 'is not known' }] });
+      const shown = contact && {
+        id: contact.id,
+        externalId: contact.externalId,
+        email: contact.email,
+        attributes: contact.attributes,
+        tags: contact.tags,
+        lists: contact.lists,
+      };
       const scope = { contact: shown, event: event as { [key: string]: Json }, context: {}, steps: {}, run: {}, workflow: {} };
       try {
         return { ...fillMail(template, scope), replyTo: template.replyTo === null ? null : fill(template.replyTo, scope, 'header').trim() };

@@ -26,7 +26,8 @@ export class TextEmitter {
 
   write(piece: unknown): void {
     this.buffer += piece instanceof Shown ? this.escape(piece.value) : this.literal(String(piece));
-    if (this.buffer.length > MAX_FILLED_CHARACTERS) throw new TemplateError(`The filled text is longer than ${MAX_FILLED_CHARACTERS.toLocaleString('en')} characters`);
+    if (this.buffer.length > MAX_FILLED_CHARACTERS)
+      throw new TemplateError(`The filled text is longer than ${MAX_FILLED_CHARACTERS.toLocaleString('en')} characters`);
   }
 
   private literal(text: string): string {

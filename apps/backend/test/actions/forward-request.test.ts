@@ -118,9 +118,12 @@ describe('F42: the address of the request', () => {
 describe('F42: the headers of the request', () => {
   const withTitle = (title: string) => [{ url: 'https://api.example.test/', headers: { 'X-Title': '{{event.title}}' } }, { event: { title } }] as const;
 
-  it.each([['Žižkov 🎉'], ['a\r\nX-Evil: 1'], ['a\nb'], ['bell\u0007'], ['line\u2028separator'], ['caf\u00e9']])('F42: %j is refused and names its header', (title) => {
-    expect(reasonOf(...withTitle(title))).toMatch(/header X-Title/);
-  });
+  it.each([['Žižkov 🎉'], ['a\r\nX-Evil: 1'], ['a\nb'], ['bell\u0007'], ['line\u2028separator'], ['caf\u00e9']])(
+    'F42: %j is refused and names its header',
+    (title) => {
+      expect(reasonOf(...withTitle(title))).toMatch(/header X-Title/);
+    },
+  );
 
   it('F42: such a refusal is a permanent failure, never a crash', async () => {
     const [config, scope] = withTitle('a\r\nX-Evil: 1');
@@ -151,7 +154,9 @@ describe('F42: the headers of the request', () => {
   });
 
   it('headers that come to too much are refused', () => {
-    expect(reasonOf({ url: 'https://api.example.test/', headers: { a: '{{event.a}}', b: '{{event.a}}', c: '{{event.a}}' } }, { event: { a: 'x'.repeat(8_000) } })).toMatch(/headers have/);
+    expect(
+      reasonOf({ url: 'https://api.example.test/', headers: { a: '{{event.a}}', b: '{{event.a}}', c: '{{event.a}}' } }, { event: { a: 'x'.repeat(8_000) } }),
+    ).toMatch(/headers have/);
   });
 });
 
@@ -245,12 +250,9 @@ describe('the configuration', () => {
 
   it('a text that is not Liquid is refused when the workflow is published, naming each', () => {
     const bad = '{{ event.title | nothing_such }}';
-    expect(refusedFields({ url: `https://api.example.test/${bad}`, headers: { a: bad, b: 'x' }, query: { q: ['x', bad] }, body: { c: [{ d: bad }] } })).toEqual([
-      'url',
-      'headers.a',
-      'query.q.1',
-      'body.c.0.d',
-    ]);
+    expect(refusedFields({ url: `https://api.example.test/${bad}`, headers: { a: bad, b: 'x' }, query: { q: ['x', bad] }, body: { c: [{ d: bad }] } })).toEqual(
+      ['url', 'headers.a', 'query.q.1', 'body.c.0.d'],
+    );
   });
 
   it('is POST, 30 seconds and no redirects when nothing is said', () => {
@@ -268,7 +270,13 @@ describe('the step', () => {
   });
 
   it('has one Idempotency-Key for all of its attempts and another for every other step, run and secret', () => {
-    const keys = [idempotencyKey('s', 'r', 1), idempotencyKey('s', 'r', 2), idempotencyKey('s', 'q', 1), idempotencyKey('t', 'r', 1), idempotencyKey('s', 'r', 12)];
+    const keys = [
+      idempotencyKey('s', 'r', 1),
+      idempotencyKey('s', 'r', 2),
+      idempotencyKey('s', 'q', 1),
+      idempotencyKey('t', 'r', 1),
+      idempotencyKey('s', 'r', 12),
+    ];
     expect(new Set(keys).size).toBe(keys.length);
     expect(idempotencyKey('s', 'r', 1)).toBe(keys[0]);
     expect(keys[0]).toMatch(/^[A-Za-z0-9_-]{43}$/);

@@ -175,7 +175,9 @@ describe('mail that is not sent', () => {
   ])('F46: %s fails for good with template_error and names the template', async (_, parts) => {
     const given = await prepared({ template: await bench.template(parts) });
     const result = await execute(given);
-    expect(result).toMatchObject({ outcome: { kind: 'failed', failure: { code: 'template_error', message: expect.stringContaining(`template ${given.template}`) } } });
+    expect(result).toMatchObject({
+      outcome: { kind: 'failed', failure: { code: 'template_error', message: expect.stringContaining(`template ${given.template}`) } },
+    });
     expect(await messagesOf(given.runId)).toEqual([]);
   });
 });

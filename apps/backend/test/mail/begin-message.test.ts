@@ -53,7 +53,11 @@ describe('which try may begin', () => {
   it('a begun try has 90 seconds by the real clock of the database', async () => {
     const { id } = await bench.message();
     await begin(id);
-    const [left] = await rows<{ ms: number }>(bench.source, `SELECT extract(epoch FROM begun_until - clock_timestamp()) * 1000 AS ms FROM messages WHERE id = $1`, [id]);
+    const [left] = await rows<{ ms: number }>(
+      bench.source,
+      `SELECT extract(epoch FROM begun_until - clock_timestamp()) * 1000 AS ms FROM messages WHERE id = $1`,
+      [id],
+    );
     expect(Number(left?.ms)).toBeGreaterThan(BEGUN_FOR_MS - 10_000);
     expect(Number(left?.ms)).toBeLessThanOrEqual(BEGUN_FOR_MS);
   });
@@ -62,8 +66,9 @@ describe('which try may begin', () => {
     expect(await begin(newId())).toEqual({ kind: 'skip', reason: 'unknown_message' });
   });
 
-  it('of many who ask at once exactly one is told to send', async () => {
+  it.each(['a run', 'no run'])('of many who ask at once for a message of %s exactly one is told to send', async (whose) => {
     const { id } = await bench.message();
+    if (whose === 'no run') await change(bench.source, 'UPDATE messages SET run_id = NULL, seq = NULL WHERE id = $1', [id]);
     const replies = await Promise.all(Array.from({ length: 8 }, () => begin(id)));
     expect(replies.filter(({ kind }) => kind === 'send')).toHaveLength(1);
     expect(replies.filter(({ kind }) => kind === 'already')).toHaveLength(7);
@@ -83,7 +88,11 @@ describe('the suppression gate', () => {
     }
     expect(reply).toEqual({ kind: 'skip', reason });
     expect(await bench.readMessage(id)).toMatchObject({ state: 'skipped', skipReason: reason, endedAt: expect.any(Date) });
-    expect(await bench.readRun(runId)).toMatchObject({ state: 'waiting', isDue: true, resolution: { kind: 'done', mark: 'skipped', output: { skipped: reason } } });
+    expect(await bench.readRun(runId)).toMatchObject({
+      state: 'waiting',
+      isDue: true,
+      resolution: { kind: 'done', mark: 'skipped', output: { skipped: reason } },
+    });
   });
 
   it('F51: an opt-out between queueing and SMTP skips the queued mail, and the run is woken', async () => {
@@ -98,7 +107,8 @@ describe('the suppression gate', () => {
 
   it('of several reasons the gravest is named', async () => {
     const { id, address } = await bench.message();
-    for (const reason of ['unsubscribed', 'manual', 'bounce', 'complaint']) await change(bench.source, 'INSERT INTO suppressions VALUES ($1, $2)', [address, reason]);
+    for (const reason of ['unsubscribed', 'manual', 'bounce', 'complaint'])
+      await change(bench.source, 'INSERT INTO suppressions VALUES ($1, $2)', [address, reason]);
     expect(await begin(id)).toEqual({ kind: 'skip', reason: 'complaint' });
   });
 

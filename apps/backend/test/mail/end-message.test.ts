@@ -29,7 +29,9 @@ describe('which result counts', () => {
   /** Of a message at try 2: the try in hand, one whose repeat has not begun, one that had no repeat left; each only when not told before. */
   const COUNTS: Record<string, 'now' | 'late'> = { 'begun/2': 'now', 'prepared/1': 'late', 'uncertain/2': 'late' };
   const cases = MESSAGE_STATES.flatMap((state) =>
-    [1, 2, 3].flatMap((told) => [0, 1, 2].flatMap((resultTry) => (['sent', 'failed', 'uncertain'] as const).map((kind) => [state, resultTry, told, kind] as const))),
+    [1, 2, 3].flatMap((told) =>
+      [0, 1, 2].flatMap((resultTry) => (['sent', 'failed', 'uncertain'] as const).map((kind) => [state, resultTry, told, kind] as const)),
+    ),
   );
 
   it.each(cases)('a message %s at try 2, told of up to try %i, hears of try %i: %s', async (state, resultTry, told, kind) => {
@@ -128,7 +130,10 @@ describe('what a result does', () => {
     expect(await bench.readMessage(id)).toMatchObject({ state: 'prepared', try: 2, uncertainTries: 1, messageIdHeader: `<${id}@example.test>`, wokenAt: null });
     expect((await bench.readRun(runId)).resolution).toBeNull();
 
-    expect(await bench.inTx((tx) => beginMessage(tx, { messageId: id, try: 2 }))).toMatchObject({ kind: 'send', message: { messageIdHeader: `<${id}@example.test>` } });
+    expect(await bench.inTx((tx) => beginMessage(tx, { messageId: id, try: 2 }))).toMatchObject({
+      kind: 'send',
+      message: { messageIdHeader: `<${id}@example.test>` },
+    });
     await end(id, 2, CUT);
     expect(await bench.readMessage(id)).toMatchObject({ state: 'uncertain', try: 2, uncertainTries: 2 });
     expect((await bench.readRun(runId)).resolution).toMatchObject({ kind: 'done', mark: 'uncertain', output: { messageId: id } });

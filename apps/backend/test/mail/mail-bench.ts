@@ -1,6 +1,8 @@
 import type { Outcome } from '@onward/contracts/outcome';
 import type { RunState } from '@onward/contracts/patterns';
+import { urlOfDatabase } from '@onward/stack/ensure-database';
 import { Client } from 'pg';
+import { inject } from 'vitest';
 import { newId } from '../../src/database/new-id.js';
 import { createDataSource } from '../../src/database/data-source.js';
 import { type Outbox, transactAndTell } from '../../src/database/outbox.js';
@@ -16,12 +18,11 @@ export type MessageParts = { state?: MessageState; try?: number; resultTry?: num
  * is real and migrated; events and hints that would leave are collected.
  */
 export async function mailBench() {
-  const server = new URL(process.env['ONWARD_TEST_POSTGRES_URL'] ?? '');
-  const name = `mail_${newId().replaceAll('-', '')}`;
-  await onServer(server, `CREATE DATABASE ${name}`);
-  const source = createDataSource(Object.assign(new URL(server), { pathname: `/${name}` }).href, 10, () => undefined);
+  const { postgresUrl, template } = inject('ground');
+  const name = `onward_mail_${newId().replaceAll('-', '')}`;
+  await onServer(postgresUrl, `CREATE DATABASE ${name} TEMPLATE ${template}`);
+  const source = createDataSource(urlOfDatabase(postgresUrl, name), 10, () => undefined);
   await source.initialize();
-  await source.runMigrations();
   const bus = new EventBus();
   const emitted: EmittedEvent[] = [];
   bus.register({ wants: async () => true, dispatch: async (_, event) => (emitted.push(event), []) });
@@ -56,9 +57,17 @@ export async function mailBench() {
       return id;
     },
 
-    async template(parts: { subject?: string; html?: string | null; text?: string | null; replyTo?: string | null; isTransactional?: boolean } = {}): Promise<string> {
+    async template(
+      parts: { subject?: string; html?: string | null; text?: string | null; replyTo?: string | null; isTransactional?: boolean } = {},
+    ): Promise<string> {
       const id = newId();
-      const { subject = 'Hi {{ contact.attributes.name }}', html = '<p>{{ contact.attributes.name }}</p>', text = null, replyTo = null, isTransactional = false } = parts;
+      const {
+        subject = 'Hi {{ contact.attributes.name }}',
+        html = '<p>{{ contact.attributes.name }}</p>',
+        text = null,
+        replyTo = null,
+        isTransactional = false,
+      } = parts;
       await change(source, 'INSERT INTO templates (id, name, subject, html, text, reply_to, is_transactional) VALUES ($1, $2, $3, $4, $5, $6, $7)', [
         id,
         `template ${id}`,
@@ -150,14 +159,14 @@ export async function mailBench() {
 
     async close(): Promise<void> {
       await source.destroy();
-      await onServer(server, `DROP DATABASE ${name} WITH (FORCE)`);
+      await onServer(postgresUrl, `DROP DATABASE ${name}`);
     },
   };
 }
 export type MailBench = Awaited<ReturnType<typeof mailBench>>;
 
-async function onServer(server: URL, statement: string): Promise<void> {
-  const client = new Client({ connectionString: server.href });
+async function onServer(url: string, statement: string): Promise<void> {
+  const client = new Client({ connectionString: url });
   await client.connect();
   try {
     await client.query(statement);

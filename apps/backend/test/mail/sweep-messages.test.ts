@@ -27,7 +27,12 @@ describe('prepared messages', () => {
     await setTime(old.id, 'woken_at', 5);
     await setTime(lately.id, 'woken_at', 1);
     expect(await sweep()).toEqual({ lapsed: 0, enqueued: 2 });
-    expect(jobs()).toEqual(expect.arrayContaining([{ messageId: never.id, try: 1 }, { messageId: old.id, try: 2 }]));
+    expect(jobs()).toEqual(
+      expect.arrayContaining([
+        { messageId: never.id, try: 1 },
+        { messageId: old.id, try: 2 },
+      ]),
+    );
     expect(await sweep()).toEqual({ lapsed: 0, enqueued: 0 });
   });
 

@@ -38,8 +38,19 @@ describe('a notice', () => {
     expect(await bench.inTx((tx) => sendNotice(tx, unsent, SETTINGS))).toBe(2);
     const messages = await messagesOf(unsent.id);
     expect(messages.map(({ to }) => to.address).sort()).toEqual(['author@example.test', 'ops@example.test']);
-    expect(messages[0]).toMatchObject({ runId: null, contactId: null, isTransactional: true, state: 'prepared', from: { name: 'Onward', address: 'onward@example.test' } });
-    expect(bench.told.at(-1)?.mail.map(({ messageId }) => messageId).sort()).toEqual(messages.map(({ id }) => id).sort());
+    expect(messages[0]).toMatchObject({
+      runId: null,
+      contactId: null,
+      isTransactional: true,
+      state: 'prepared',
+      from: { name: 'Onward', address: 'onward@example.test' },
+    });
+    expect(
+      bench.told
+        .at(-1)
+        ?.mail.map(({ messageId }) => messageId)
+        .sort(),
+    ).toEqual(messages.map(({ id }) => id).sort());
     expect((await bench.source.manager.findOneByOrFail(Notice, { id: unsent.id })).sentAt).toBeInstanceOf(Date);
   });
 
@@ -79,7 +90,9 @@ describe('a notice', () => {
     await change(bench.source, `INSERT INTO suppressions VALUES ('bounced@example.test', 'bounce')`);
     const unsent = await notice();
     await bench.inTx((tx) => sendNotice(tx, unsent, SETTINGS));
-    const replies = await Promise.all((await messagesOf(unsent.id)).map(({ id, to }) => bench.inTx(async (tx) => [to.address, (await beginMessage(tx, { messageId: id, try: 1 })).kind])));
+    const replies = await Promise.all(
+      (await messagesOf(unsent.id)).map(({ id, to }) => bench.inTx(async (tx) => [to.address, (await beginMessage(tx, { messageId: id, try: 1 })).kind])),
+    );
     expect(new Map(replies as [string, string][])).toEqual(
       new Map([
         ['bounced@example.test', 'skip'],

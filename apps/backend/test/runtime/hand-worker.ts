@@ -1,5 +1,5 @@
-import { FRAME_PATTERN, type FrameItem, type FrameReply } from '@onward/contracts/frame';
 import type { ReplyOf, RequestOf, RuntimePattern } from '@onward/contracts/patterns';
+import { callFrame } from '@onward/wire/call-frame';
 import { BackendClient } from '@onward/wire/client';
 import type { BackendForTest } from '../backend-for-test.js';
 import { rows } from '../../src/database/sql.js';
@@ -39,8 +39,7 @@ export class HandWorker {
 
   /** One frame of one run; answers its replies (an error as `{ kind: 'error', code }`). */
   async frame(...items: [Short, Record<string, unknown>][]): Promise<{ kind: string; [key: string]: unknown }[]> {
-    const frame = { v: 1 as const, runs: [{ items: items.map(([name, data]): FrameItem => ({ pattern: NAMES[name], data })) }] };
-    const answer = (await this.client.call(FRAME_PATTERN, frame as never)) as FrameReply;
+    const answer = await callFrame(this.client, { v: 1, runs: [{ items: items.map(([name, data]) => ({ pattern: NAMES[name], data })) }] });
     return (answer.runs[0]?.replies ?? []).map((one) => ('error' in one ? { kind: 'error', ...one.error } : (one.reply as { kind: string })));
   }
 

@@ -4,14 +4,26 @@ import type { Scope } from '../../src/runtime/scope.js';
 import { fill, fillMail, TemplateError } from '../../src/templates/fill.js';
 
 function scopeWith(attributes: { [key: string]: Json }, more: Partial<Scope> = {}): Scope {
-  return { contact: { id: 'c1', email: 'ann@example.test', externalId: null, attributes }, event: null, context: {}, steps: {}, run: {}, workflow: {}, ...more };
+  return {
+    contact: { id: 'c1', email: 'ann@example.test', externalId: null, attributes },
+    event: null,
+    context: {},
+    steps: {},
+    run: {},
+    workflow: {},
+    ...more,
+  };
 }
 
 const NEVER = /undefined|null|NaN|\[object Object\]/;
 
 describe('F45: rendering of missing values and escaping', () => {
   const title = 'R&D "night" 🎉';
-  const template = { subject: 'Hi {{contact.attributes.name}} – {{event.title}}', html: '<p>{{contact.attributes.name}}</p>', text: '{{contact.attributes.name}}' };
+  const template = {
+    subject: 'Hi {{contact.attributes.name}} – {{event.title}}',
+    html: '<p>{{contact.attributes.name}}</p>',
+    text: '{{contact.attributes.name}}',
+  };
   const rows: [label: string, attributes: { [key: string]: Json }, text: string, html: string][] = [
     ['absent', {}, '', ''],
     ['null', { name: null }, '', ''],
@@ -31,20 +43,23 @@ describe('F45: rendering of missing values and escaping', () => {
 
   it('F45: a declared default stands in for absent, null and empty, not for 0', () => {
     const template = '{{ contact.attributes.name | default: "friend" }}';
-    expect([{}, { name: null }, { name: '' }, { name: 0 }].map((attributes) => fill(template, scopeWith(attributes as { [key: string]: Json }), 'text'))).toEqual([
-      'friend',
-      'friend',
-      'friend',
-      '0',
-    ]);
+    expect(
+      [{}, { name: null }, { name: '' }, { name: 0 }].map((attributes) => fill(template, scopeWith(attributes as { [key: string]: Json }), 'text')),
+    ).toEqual(['friend', 'friend', 'friend', '0']);
   });
 
-  it.each(['{{ nothing.at.all }}', '{{ contact.attributes.x.y.z }}', '{{ contact.attributes.x | append: contact.attributes.y }}', '{{ 1 | divided_by: 0 }}', '{{ "a" | times: 2 }}', '{{ contact.attributes.o | append: "" }}', '{{ contact.attributes.o | upcase }}', '{{ empty }}{{ blank }}{{ nil }}'])(
-    'F45: %s makes none of the forbidden words',
-    (template) => {
-      expect(fill(template, scopeWith({ o: { a: null } }), 'text')).not.toMatch(/undefined|NaN|\[object Object\]/);
-    },
-  );
+  it.each([
+    '{{ nothing.at.all }}',
+    '{{ contact.attributes.x.y.z }}',
+    '{{ contact.attributes.x | append: contact.attributes.y }}',
+    '{{ 1 | divided_by: 0 }}',
+    '{{ "a" | times: 2 }}',
+    '{{ contact.attributes.o | append: "" }}',
+    '{{ contact.attributes.o | upcase }}',
+    '{{ empty }}{{ blank }}{{ nil }}',
+  ])('F45: %s makes none of the forbidden words', (template) => {
+    expect(fill(template, scopeWith({ o: { a: null } }), 'text')).not.toMatch(/undefined|NaN|\[object Object\]/);
+  });
 
   it('F45: a contact that is missing renders empty', () => {
     expect(fill('[{{ contact.email }}]', { ...scopeWith({}), contact: null }, 'text')).toBe('[]');
@@ -77,7 +92,8 @@ describe('kinds of output', () => {
   });
 
   it('JSON takes values as values, and inside a string as the inside of that string', () => {
-    const template = '{"plain": {{ contact.attributes.v }}, "quoted": "<{{ contact.attributes.v }}>", "none": {{ contact.attributes.x }}, "also": "\\"{{ contact.attributes.x }}", "o": {{ contact.attributes.o }}, "n": "{{ contact.attributes.n }}"}';
+    const template =
+      '{"plain": {{ contact.attributes.v }}, "quoted": "<{{ contact.attributes.v }}>", "none": {{ contact.attributes.x }}, "also": "\\"{{ contact.attributes.x }}", "o": {{ contact.attributes.o }}, "n": "{{ contact.attributes.n }}"}';
     expect(JSON.parse(fill(template, scopeWith({ v: nasty, o: { a: [1] }, n: 5 }), 'json'))).toEqual({
       plain: nasty,
       quoted: `<${nasty}>`,

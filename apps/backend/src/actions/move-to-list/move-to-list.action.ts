@@ -34,7 +34,8 @@ async function execute({ tx, contact, scope, config, depth }: Step<Config>, bus:
     return { kind: 'outcome', outcome: failed('template_error', `The list could not be filled: ${error.message}`) };
   }
   const input = { from, to };
-  if (to === '' || from === '') return { kind: 'outcome', outcome: failed('value_invalid', `The list to ${to === '' ? 'join' : 'leave'} came out empty`), input };
+  if (to === '' || from === '')
+    return { kind: 'outcome', outcome: failed('value_invalid', `The list to ${to === '' ? 'join' : 'leave'} came out empty`), input };
   const move = await moveContact(tx, bus, { contactId: contact.id, from, to, depth });
   switch (move.kind) {
     case 'contact_missing':

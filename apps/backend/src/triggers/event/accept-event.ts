@@ -9,7 +9,13 @@ import { type Dispatch, EventBus } from '../../events/event-bus.js';
 import { storeEvent } from '../../events/store-event.js';
 import { Problem } from '../../http/problem.js';
 
-export type EventInput = { id?: string | undefined; type: string; contact?: ContactInput | undefined; payload: Record<string, Json>; occurredAt?: string | undefined };
+export type EventInput = {
+  id?: string | undefined;
+  type: string;
+  contact?: ContactInput | undefined;
+  payload: Record<string, Json>;
+  occurredAt?: string | undefined;
+};
 export type Accepted = { id: string; contactId: string | null; isRepeated: boolean; dispatched: Dispatch[] };
 
 /**
@@ -17,13 +23,22 @@ export type Accepted = { id: string; contactId: string | null; isRepeated: boole
  * transaction. The same id sent again gets the first answer; with another body it is a conflict.
  */
 export async function acceptEvent(tx: Tx, input: EventInput, { bus, failPoints }: { bus: EventBus; failPoints: FailPoints }): Promise<Accepted> {
-  const bodyHash = createHash('sha256').update(JSON.stringify(sorted(input))).digest();
+  const bodyHash = createHash('sha256')
+    .update(JSON.stringify(sorted(input)))
+    .digest();
   if (input.id !== undefined) {
     const known = await readAccepted(tx, input.id, bodyHash);
     if (known) return known;
   }
   const contactId = input.contact ? (await upsertContact(tx, bus, input.contact, 0)).contact.id : null;
-  const event = { id: input.id ?? newId(), type: input.type, contactId, payload: input.payload, occurredAt: input.occurredAt ? new Date(input.occurredAt) : new Date(), depth: 0 };
+  const event = {
+    id: input.id ?? newId(),
+    type: input.type,
+    contactId,
+    payload: input.payload,
+    occurredAt: input.occurredAt ? new Date(input.occurredAt) : new Date(),
+    depth: 0,
+  };
   if (!(await storeEvent(tx, event, bodyHash))) {
     // The same event was being accepted at the same time and is there by now.
     const known = await readAccepted(tx, event.id, bodyHash);
@@ -37,9 +52,16 @@ export async function acceptEvent(tx: Tx, input: EventInput, { bus, failPoints }
 }
 
 async function readAccepted(tx: Tx, id: string, bodyHash: Buffer): Promise<Accepted | null> {
-  const [event] = await rows<{ contactId: string | null; bodyHash: Buffer }>(tx, 'SELECT contact_id AS "contactId", body_hash AS "bodyHash" FROM events WHERE id = $1', [id]);
+  const [event] = await rows<{ contactId: string | null; bodyHash: Buffer }>(
+    tx,
+    'SELECT contact_id AS "contactId", body_hash AS "bodyHash" FROM events WHERE id = $1',
+    [id],
+  );
   if (!event) return null;
-  if (!event.bodyHash.equals(bodyHash)) throw new Problem('conflict', `An event with the id "${id}" was accepted before with another body`, { errors: [{ path: 'id', message: 'belongs to another event' }] });
+  if (!event.bodyHash.equals(bodyHash))
+    throw new Problem('conflict', `An event with the id "${id}" was accepted before with another body`, {
+      errors: [{ path: 'id', message: 'belongs to another event' }],
+    });
   const dispatched = await rows<Dispatch>(
     tx,
     `SELECT * FROM (

@@ -35,7 +35,10 @@ export class EventTrigger implements EventListener, OnModuleInit {
   }
 
   async wants(tx: Tx, type: string): Promise<boolean> {
-    return (await rows(tx, `SELECT 1 FROM workflows WHERE status = 'active' AND trigger ->> 'type' = 'event' AND trigger ->> 'event' = $1 LIMIT 1`, [type])).length > 0;
+    return (
+      (await rows(tx, `SELECT 1 FROM workflows WHERE status = 'active' AND trigger ->> 'type' = 'event' AND trigger ->> 'event' = $1 LIMIT 1`, [type])).length >
+      0
+    );
   }
 
   async dispatch(tx: Tx, event: EmittedEvent): Promise<Dispatch[]> {
@@ -56,7 +59,10 @@ export class EventTrigger implements EventListener, OnModuleInit {
       matched.flatMap((one) => (one && 'planned' in one ? [one.planned] : [])),
     );
     return [
-      ...started.map((one): Dispatch => ('runId' in one ? { workflowId: one.planned.workflowId, runId: one.runId } : { workflowId: one.planned.workflowId, refused: one.refused })),
+      ...started.map(
+        (one): Dispatch =>
+          'runId' in one ? { workflowId: one.planned.workflowId, runId: one.runId } : { workflowId: one.planned.workflowId, refused: one.refused },
+      ),
       ...refusals.map(({ workflowId, reason }): Dispatch => ({ workflowId, refused: reason })),
     ].sort((a, b) => (a.workflowId < b.workflowId ? -1 : 1));
   }
@@ -73,7 +79,17 @@ export class EventTrigger implements EventListener, OnModuleInit {
       const version = await this.versions.get(tx, workflow.versionId);
       const node = version.compiled.trigger;
       if (node === undefined) return refuse('workflow_broken', 'The version has no trigger node');
-      return { planned: { workflowId: workflow.id, versionId: workflow.versionId, reentry: version.settings.reentry, node, contactId: event.contactId, eventId: event.id, context: contextOf(event, contact) } };
+      return {
+        planned: {
+          workflowId: workflow.id,
+          versionId: workflow.versionId,
+          reentry: version.settings.reentry,
+          node,
+          contactId: event.contactId,
+          eventId: event.id,
+          context: contextOf(event, contact),
+        },
+      };
     });
     if (tried.ok) return tried.value;
     this.log.error({ err: tried.error, workflowId: workflow.id, eventId: event.id }, 'a workflow could not be matched; it is refused and the others go on');
@@ -90,7 +106,10 @@ export class EventTrigger implements EventListener, OnModuleInit {
       const alone = await attempt(tx, () => startRuns(tx, [plan]));
       if (alone.ok) started.push(...alone.value);
       else {
-        this.log.error({ err: alone.error, workflowId: plan.workflowId, eventId: plan.eventId }, 'a run could not be written; it is refused and the others start');
+        this.log.error(
+          { err: alone.error, workflowId: plan.workflowId, eventId: plan.eventId },
+          'a run could not be written; it is refused and the others start',
+        );
         await recordRefusals(tx, [{ ...plan, reason: 'workflow_broken', detail: alone.error instanceof Error ? alone.error.message : String(alone.error) }]);
         started.push({ planned: plan, refused: 'workflow_broken' });
       }

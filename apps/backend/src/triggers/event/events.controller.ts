@@ -19,7 +19,12 @@ const contactSchema = z
   .refine(({ externalId, email }) => externalId !== undefined || email !== undefined, { message: 'needs an externalId or an email' });
 
 const eventBody = z.strictObject({
-  id: z.string().min(1).max(200).regex(/^[\x21-\x7e]+$/, 'must be visible ASCII without spaces').optional(),
+  id: z
+    .string()
+    .min(1)
+    .max(200)
+    .regex(/^[\x21-\x7e]+$/, 'must be visible ASCII without spaces')
+    .optional(),
   type: z.string().regex(/^[a-z][a-z0-9_.-]{0,99}$/i, 'must be an event type such as order.paid'),
   contact: contactSchema.optional(),
   payload: z.record(z.string().max(200), jsonSchema).default({}),
@@ -71,7 +76,9 @@ export class EventsController {
     const [event] = await rows<EventRow>(this.source, `${SELECT} WHERE id = $1`, [id]);
     if (!event) throw new Problem('not_found', `There is no event "${id}"`);
     const runs = await rows(this.source, 'SELECT workflow_id AS "workflowId", id AS "runId", state FROM runs WHERE event_id = $1 ORDER BY workflow_id', [id]);
-    const refusals = await rows(this.source, 'SELECT workflow_id AS "workflowId", reason, detail FROM run_refusals WHERE event_id = $1 ORDER BY workflow_id', [id]);
+    const refusals = await rows(this.source, 'SELECT workflow_id AS "workflowId", reason, detail FROM run_refusals WHERE event_id = $1 ORDER BY workflow_id', [
+      id,
+    ]);
     return { ...show(event), runs, refusals };
   }
 }
