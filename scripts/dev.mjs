@@ -6,12 +6,10 @@
  * gets SIGTERM and ends before the next one starts. Runs in the package's folder.
  */
 import { spawn } from 'node:child_process';
-import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { basename, dirname, join } from 'node:path';
-import { fileURLToPath } from 'node:url';
+import { readInstanceSettings } from './instance-settings.mjs';
 
-const ROOT = fileURLToPath(new URL('..', import.meta.url));
 const LOOK_EVERY_MS = 500;
 const say = (line) => process.stdout.write(`[dev] ${line}\n`);
 
@@ -45,7 +43,7 @@ function restart() {
 
 function start() {
   clearTimeout(waitingTimer);
-  const settings = readSettings();
+  const settings = needsSettings ? readInstanceSettings() : {};
   if (settings === undefined) {
     if (waitingTimer === undefined) say('waiting for `pnpm stack:dev` in another terminal');
     waitingTimer = setTimeout(start, LOOK_EVERY_MS);
@@ -69,23 +67,6 @@ function stop(code) {
   compiler.kill();
   if (program === undefined) process.exit(code);
   program.kill('SIGTERM');
-}
-
-/** What the stack says, or undefined while there is none and the environment alone is not enough. */
-function readSettings() {
-  if (!needsSettings) return {};
-  const settings = readJson('instance.json')?.settings;
-  const secrets = readJson('secrets.json');
-  if (settings !== undefined && secrets !== undefined) return { ...settings, ...secrets };
-  return process.env.VALKEY_URL && process.env.BACKEND_MICROSERVICE_SECRET ? {} : undefined;
-}
-
-function readJson(name) {
-  try {
-    return JSON.parse(readFileSync(join(ROOT, '.onward', name), 'utf8'));
-  } catch {
-    return undefined;
-  }
 }
 
 function withoutEmpty(environment) {

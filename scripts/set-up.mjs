@@ -20,9 +20,10 @@ export function setUp(say = (line) => process.stdout.write(`${line}\n`)) {
   const lock = readFileSync(join(ROOT, 'pnpm-lock.yaml'));
   const fingerprint = createHash('sha256').update(lock).digest('hex');
   const marker = join(ROOT, 'node_modules', '.onward-installed');
-  if (!existsSync(marker) || readFileSync(marker, 'utf8') !== fingerprint) {
+  const isInstalled = existsSync(marker) && readFileSync(marker, 'utf8') === fingerprint && existsSync(join(ROOT, 'node_modules/turbo'));
+  if (!isInstalled) {
     say('Installing packages …');
-    runPnpm(['install', '--frozen-lockfile'], 'The packages could not be installed');
+    runPnpm(['install', '--frozen-lockfile', '--prod=false'], 'The packages could not be installed');
     writeFileSync(marker, fingerprint);
   }
   say('Building …');

@@ -46,7 +46,8 @@ export type MessageResult = z.infer<typeof messageResultSchema>;
  */
 export const MAIL_PATTERNS = {
   'mail.message.begin': {
-    request: z.strictObject(messageRef),
+    /** `callId` is made anew for each delivery and kept when the call is sent again, so that a lost answer can be given once more. */
+    request: z.strictObject({ ...messageRef, callId: z.uuid() }),
     reply: z.discriminatedUnion('kind', [
       z.strictObject({ kind: z.literal('send'), message: preparedMessageSchema }),
       /** Not to be sent: suppressed, its run cancelled, or no such message. */

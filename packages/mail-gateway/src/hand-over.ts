@@ -2,8 +2,8 @@
  * Hands one finished message to the mail server and says what came of it. Never throws.
  *
  * - `sent`: the server took responsibility (a 2yz reply to the end of the data, RFC 5321 §4.2.5).
- * - `failed`: it did not, and the message is nowhere. `smtp_permanent` after a 5yz reply; `smtp_retryable` after a 4yz reply, or when no
- *   byte of the message had left; `address_invalid` before anything was dialled.
+ * - `failed`: it did not, and the message is nowhere. `smtp_permanent` after a 5yz reply to sender, recipient or message; `smtp_retryable`
+ *   after any other refusal, or when no byte of the message had left; `address_invalid` or `config_invalid` before anything was dialled.
  * - `uncertain`: the connection broke or time ran out after the message had begun to leave (RFC 1047).
  *
  * One message has one recipient, which is named to the server explicitly and never derived from a header.
@@ -14,6 +14,8 @@ import type { NodemailerError } from 'nodemailer';
 import { readAddress } from './mail-address.js';
 import { type SmtpTransport, hadBegun } from './smtp-transport.js';
 
+/** A refusal of this sender, recipient or message. One at the greeting, EHLO or AUTH is about us and says nothing of the message. */
+const OF_THE_MESSAGE: ReadonlySet<string> = new Set(['EENVELOPE', 'EMESSAGE']);
 const MAX_RESPONSE_CHARACTERS = 1_000;
 
 /** `signal` ends the exchange early; `deadlineMs` bounds all of it, connecting included. */
@@ -24,8 +26,8 @@ export async function handOver(
 ): Promise<MailResult> {
   const [from, to, replyTo] = [readAddress(message.from.address), readAddress(message.to.address), message.replyTo && readAddress(message.replyTo.address)];
   if (to === null) return failed('address_invalid', 'The address of the recipient cannot be used');
-  if (from === null) return failed('address_invalid', 'The address of the sender cannot be used');
-  if (message.replyTo && !replyTo) return failed('address_invalid', 'The address for replies cannot be used');
+  if (from === null) return failed('config_invalid', 'The address of the sender cannot be used');
+  if (message.replyTo && !replyTo) return failed('config_invalid', 'The address for replies cannot be used');
 
   const limit = limitOf(deadlineMs, signal);
   try {
@@ -54,8 +56,8 @@ export async function handOver(
 function resultOf(error: unknown, interruption: string | null): MailResult {
   const { responseCode, response, code, message } = readError(error);
   const why = interruption ?? message;
-  if (responseCode >= 500 && responseCode < 600) return failed('smtp_permanent', `The mail server refused: ${response}`);
-  if (responseCode >= 400 && responseCode < 500) return failed('smtp_retryable', `The mail server refused for now: ${response}`);
+  if (responseCode >= 500 && responseCode < 600 && OF_THE_MESSAGE.has(code)) return failed('smtp_permanent', `The mail server refused: ${response}`);
+  if (responseCode >= 400 && responseCode < 600) return failed('smtp_retryable', `The mail server refused for now: ${response}`);
   if (hadBegun(error))
     return { kind: 'uncertain', failure: failureOf('mail_uncertain', `The exchange broke off after the message had begun to leave: ${why}`) };
   if (code === 'EENVELOPE') return failed('address_invalid', message);

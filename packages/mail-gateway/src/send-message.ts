@@ -9,6 +9,7 @@
  * Throws when begin was not answered (nothing was sent, as far as this process knows), when the backend cannot accept the result, or when
  * `giveUp` ends the wait. The backend then calls the message uncertain after its time.
  */
+import { randomUUID } from 'node:crypto';
 import type { MailResult, MessageResult, PreparedMessage } from '@onward/contracts/mail';
 import type { MailJob } from '@onward/contracts/queues';
 import type { BackendClient } from '@onward/wire/client';
@@ -32,7 +33,7 @@ export interface Delivery {
 export type Delivered = MailResult['kind'] | 'skip' | 'already';
 
 export async function deliver(job: MailJob, { backend, handOver, announce, log, cut, giveUp }: Delivery): Promise<Delivered> {
-  const begun = await backend.call('mail.message.begin', job, { signal: giveUp });
+  const begun = await backend.call('mail.message.begin', { ...job, callId: randomUUID() }, { signal: giveUp });
   switch (begun.kind) {
     case 'skip':
       log.info({ ...job, reason: begun.reason }, 'message not sent: the backend took it back');

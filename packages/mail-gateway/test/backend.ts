@@ -21,6 +21,8 @@ export interface Backend {
   port: number;
   secret: string;
   begun: MailJob[];
+  /** The callId of each `begin`. */
+  callIds: string[];
   ended: MessageResult[];
   /** Resolves when `end` has been asked (again). */
   nextEnd(): Promise<MessageResult>;
@@ -40,8 +42,10 @@ export async function startBackend({ begin, end = () => ({ reply: { kind: 'store
 
   const decide = (pattern: string, data: unknown): Doing => {
     if (pattern === 'mail.message.begin') {
-      backend.begun.push(data as MailJob);
-      return begin(data as MailJob, backend.begun.length);
+      const { callId, ...job } = data as MailJob & { callId: string };
+      backend.begun.push(job);
+      backend.callIds.push(callId);
+      return begin(job, backend.begun.length);
     }
     const result = data as MessageResult;
     backend.ended.push(result);
@@ -70,6 +74,7 @@ export async function startBackend({ begin, end = () => ({ reply: { kind: 'store
     port: 0,
     secret: SECRET,
     begun: [],
+    callIds: [],
     ended: [],
     nextEnd: () => new Promise((resolve) => waiting.push(resolve)),
     close: async () => {

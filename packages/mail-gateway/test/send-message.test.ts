@@ -78,6 +78,16 @@ describe('a message', () => {
     expect({ connections: smtp.connections, ended: backend.ended, announced }).toEqual({ connections: 0, ended: [], announced: [] });
   });
 
+  test('whose begin lost its answer asks again under the same callId, and is sent', async () => {
+    const { run, backend, smtp } = await placeOf({
+      begin: (ref, nth) => (nth === 1 ? 'cut' : { reply: { kind: 'send', message: messageOf(ref) } }),
+    });
+    expect(await run()).toBe('sent');
+    expect(backend.callIds).toHaveLength(2);
+    expect(new Set(backend.callIds).size).toBe(1);
+    expect(smtp.messages).toHaveLength(1);
+  });
+
   test('whose begin is not answered in time is not sent', async () => {
     const { run, smtp } = await placeOf({ begin: () => 'silent' }, { timeoutMs: 300 });
     await expect(run()).rejects.toMatchObject({ name: 'RpcTimeout' });

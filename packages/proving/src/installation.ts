@@ -105,8 +105,9 @@ export async function install(plan: InstallationPlan): Promise<Installation> {
     query,
     until,
     async close() {
-      await Promise.all(Object.entries(processes).map(([process, one]) => (process === 'backend' ? undefined : one.stop())));
-      await processes['backend']?.stop();
+      const { backend, ...behind } = processes;
+      await Promise.all(Object.values(behind).map((one) => one.stop()));
+      await backend?.stop();
       await pool.end();
       await Promise.all([mail.stop(), target.stop()]);
       await dropDatabase(plan.postgresUrl, name);

@@ -4,7 +4,7 @@
  * A holder that died, however it died, holds nothing. Not promised: safety when three processes contend for a dead
  * claim within the same microseconds (there is no advisory lock in Node); two are told apart.
  */
-import { linkSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { linkSync, readFileSync, renameSync, rmSync } from 'node:fs';
 import { birthOf } from './process-birth.js';
 import { findRecorded, readRecord, recordProcess } from './process-record.js';
 

@@ -19,11 +19,7 @@ const givenOut = new Set<number>();
 export async function freePort(preferred?: number): Promise<number> {
   if (preferred === undefined) return anyFreePort();
   for (let port = preferred; port <= HIGHEST_TCP_PORT; port++) {
-    if (port !== preferred && givenOut.has(port)) continue;
-    if (await isFree(port)) {
-      if (port !== preferred) givenOut.add(port);
-      return port;
-    }
+    if (port === preferred ? await isFree(port) : await takeIfFree(port)) return port;
   }
   throw new Error(`no free TCP port from ${preferred} up`);
 }
@@ -31,11 +27,16 @@ export async function freePort(preferred?: number): Promise<number> {
 async function anyFreePort(): Promise<number> {
   for (let tries = 0; tries < 1_000; tries++) {
     const port = randomInt(LOWEST, HIGHEST + 1);
-    if (givenOut.has(port) || !(await isFree(port))) continue;
-    givenOut.add(port);
-    return port;
+    if (await takeIfFree(port)) return port;
   }
   throw new Error(`no free TCP port between ${LOWEST} and ${HIGHEST}`);
+}
+
+/** Notes the port as given out when it is free and was not given out before, nor while we looked. */
+async function takeIfFree(port: number): Promise<boolean> {
+  if (givenOut.has(port) || !(await isFree(port)) || givenOut.has(port)) return false;
+  givenOut.add(port);
+  return true;
 }
 
 /** Whether a listener could be opened on 127.0.0.1:port at this moment. */

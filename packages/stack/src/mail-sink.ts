@@ -129,7 +129,7 @@ export async function startMailSink({ smtpPort, httpPort, storeFile, links = [] 
   const inbox = createServer((request, response) => void answerInboxRequest(request, response, { store, mode, release, links }));
   smtp.server.listen({ port: await freePort(smtpPort), host: HOST });
   inbox.listen({ port: await freePort(httpPort), host: HOST });
-  await Promise.all([smtp.server, inbox].map((server) => (server.listening ? undefined : once(server, 'listening'))));
+  for (const server of [smtp.server, inbox]) if (!server.listening) await once(server, 'listening');
 
   return {
     smtpUrl: `smtp://${HOST}:${(smtp.server.address() as AddressInfo).port}`,

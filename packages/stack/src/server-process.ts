@@ -1,5 +1,5 @@
 /**
- * Runs one server program (PostgreSQL, Valkey) as a child of its own session.
+ * Runs one server program (PostgreSQL, Valkey) as a child with a process group of its own.
  *
  * Detached, so that Ctrl+C in the terminal reaches only us and the order of stopping stays ours. Output goes to a log
  * file, not to a pipe: the server survives our death undisturbed and the next start, finding its record, ends it.

@@ -1,7 +1,7 @@
 /**
  * Keeps one program running: starts it directly (never through npx or a shell), restarts it when it dies, stops it in time.
  *
- * A child lives in a session of its own, so Ctrl+C in the terminal reaches only us and we decide the order of stopping.
+ * A child leads a process group of its own, so Ctrl+C in the terminal reaches only us and we decide the order of stopping.
  * Its pid is kept in a file: when we are killed without a chance to clean up, the next start ends what is left before it
  * starts anew. Nothing is ever signalled that was not started here. Not promised: ending the grandchildren of a child
  * that had to be ended by SIGKILL.

@@ -49,9 +49,9 @@ export async function startWebhookSink({ port, links = [] }: WebhookSinkOptions 
     rule = typeof next === 'function' ? next : () => next;
   };
 
-  const server = createServer(async (request, response) => {
+  const server = createServer((request, response) => {
     if (request.url?.startsWith('/_') === true) {
-      await answerSinkRequest(request, response, { list, links, mode, currentMode: () => current });
+      answerSinkRequest(request, response, { list, links, mode, currentMode: () => current }).catch(() => response.destroy());
       return;
     }
     const chunks: Buffer[] = [];

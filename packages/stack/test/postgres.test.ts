@@ -82,7 +82,7 @@ describe('an embedded PostgreSQL', () => {
     const busy = new pg.Client({ connectionString: first.url('postgres') });
     busy.on('error', () => {});
     await busy.connect();
-    const busyUntil = busy.query('SELECT count(*) FROM generate_series(1, 10000000)').catch(() => undefined);
+    const busyUntil = busy.query('SELECT count(*) FROM generate_series(1, 4000000)').catch(() => undefined);
     await expect
       .poll(() =>
         ask(

@@ -8,7 +8,8 @@ import { sign } from '../src/signing.js';
 import { type Call, type RpcServer, SECRET, startRpcServer } from './rpc-server.js';
 
 const BEGIN = 'mail.message.begin';
-const REF = { messageId: '0190c0de-0000-7000-8000-000000000001', try: 1 };
+const MESSAGE = { messageId: '0190c0de-0000-7000-8000-000000000001', try: 1 };
+const REF = { ...MESSAGE, callId: '0190c0de-0000-7000-8000-000000000002' };
 const SKIP = { kind: 'skip', reason: 'because' } as const;
 
 const ends: (() => Promise<void> | void)[] = [];
@@ -107,9 +108,9 @@ describe('a call', () => {
     const server = await serve(() => undefined);
     const client = clientOf(server);
     const result = { kind: 'sent', response: 'x'.repeat(5 * 1024 * 1024), at: '2026-01-01T00:00:00Z' } as const;
-    await expect(client.call('mail.message.end', { ...REF, result })).rejects.toMatchObject({ name: 'RpcFault', code: 'too_large' });
+    await expect(client.call('mail.message.end', { ...MESSAGE, result })).rejects.toMatchObject({ name: 'RpcFault', code: 'too_large' });
     const quotes = { ...result, response: '"'.repeat(1_500_000) };
-    await expect(client.call('mail.message.end', { ...REF, result: quotes })).rejects.toMatchObject({ name: 'RpcFault', code: 'too_large' });
+    await expect(client.call('mail.message.end', { ...MESSAGE, result: quotes })).rejects.toMatchObject({ name: 'RpcFault', code: 'too_large' });
     await new Promise<void>((resolve) => setImmediate(resolve));
     expect(server.connections).toBe(0);
   });

@@ -268,7 +268,7 @@ describe('limits', () => {
       deep,
       ring,
       { nodes: [{ ...end, config: { deep } }], edges: [] },
-      { nodes: [{ ...end, config: { wide: new Array(1_000_000).fill(1) } }], edges: [] },
+      { nodes: [{ ...end, config: { wide: Array.from({ length: 1_000_000 }, () => 1) } }], edges: [] },
     ]) {
       expect(publish(input)).toMatchObject({ graph: null, defects: [{ code: 'too_large' }] });
     }

@@ -2,7 +2,7 @@ import type { DataSource } from 'typeorm';
 import { transactAndTell, type Teller } from '../database/outbox.js';
 import { rows as sqlRows, transact } from '../database/sql.js';
 import type { EventBus } from '../events/event-bus.js';
-import { databaseFault } from '../http/database-error.js';
+import { databaseFault } from '../database/database-fault.js';
 import { invalidField, Problem } from '../http/problem.js';
 import { addTags } from './add-tag.js';
 import { attributeNameSchema, type ContactInput, externalIdSchema } from './contact-input.js';

@@ -27,7 +27,7 @@ export function* parseCsv(text: string, delimiter: ',' | ';' | '\t'): Generator<
   };
 
   while (at < text.length) {
-    const row = { line, at };
+    const begunOn = line;
     const cells: string[] = [];
     let reason: string | null = null;
     let isOpen = true;
@@ -36,7 +36,6 @@ export function* parseCsv(text: string, delimiter: ',' | ';' | '\t'): Generator<
         const field = readQuoted(text, at);
         if (field === null) {
           reason = `a quote is opened that is not closed within ${MAX_FIELD_CHARACTERS.toLocaleString('en')} characters`;
-          ({ line, at } = row);
           break;
         }
         line += field.lines;
@@ -65,9 +64,9 @@ export function* parseCsv(text: string, delimiter: ',' | ';' | '\t'): Generator<
     }
     if (reason !== null) {
       passLine();
-      yield { line: row.line, reason };
+      yield { line: begunOn, reason };
     } else if (cells.length > 1 || cells[0] !== '') {
-      yield cells.some((cell) => cell.includes('\0')) ? { line: row.line, reason: 'there is a NUL character' } : { line: row.line, cells };
+      yield cells.some((cell) => cell.includes('\0')) ? { line: begunOn, reason: 'there is a NUL character' } : { line: begunOn, cells };
     }
   }
 }

@@ -81,11 +81,6 @@ export function pageOf<Row, Item>(
   return { items: shown.map(itemOf), nextCursor: found.length > limit && last !== undefined ? encoded(placeOf(last)) : null };
 }
 
-/** The shape of a list's answer, for the API description. */
-export function pageSchema<Item extends z.ZodType>(item: Item) {
-  return z.object({ items: z.array(item), nextCursor: z.string().nullable() });
-}
-
 function encoded(place: Place): string {
   return Buffer.from(JSON.stringify(place)).toString('base64url');
 }

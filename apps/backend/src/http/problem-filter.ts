@@ -3,7 +3,7 @@ import { type ArgumentsHost, Catch, type ExceptionFilter, HttpException } from '
 import { ERRORS, type ErrorCode } from '@onward/contracts/errors';
 import type { Request, Response } from 'express';
 import type { Logger } from '../operations/logger.js';
-import { databaseFault } from './database-error.js';
+import { databaseFault } from '../database/database-fault.js';
 import { Problem } from './problem.js';
 
 /** How soon a client may ask again when the database is away or busy. */

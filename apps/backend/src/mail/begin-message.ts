@@ -4,6 +4,7 @@ import { change, type Tx } from '../database/sql.js';
 import { isEnded } from '../runtime/moves.js';
 import { type LockedMessage, lockMessage } from './lock-message.js';
 import { mailKey } from './mail-key.js';
+import type { Message } from './message.entity.js';
 import { skipMessage } from './settle-message.js';
 import { askGate } from './suppression-gate.js';
 
@@ -13,14 +14,15 @@ type Reply = PatternReply<'mail.message.begin'>;
  * Asked by the mail gateway right before SMTP: may this try begin? One transaction asks the run and the suppression gate again and records
  * the try, so of any number of askers exactly one is told to send.
  *
- * `already`: this try has begun or ended, or a later one exists. A gateway that lost the answer is told so too; it must not send, and the
- * try becomes uncertain once its time (`begun_until`, real clock) is over. What is not promised: that the run still rests on the mail;
+ * `already`: this try has begun or ended, or a later one exists; whoever is told so must not send. The call that began the try, sent again
+ * because its answer was lost, is told to send again: it has the same `callId`. What is not promised: that the run still rests on the mail;
  * the step may be recorded a moment later than its mail is begun, so a run that stands on the step is enough.
  */
 export async function beginMessage(tx: Tx, request: PatternRequest<'mail.message.begin'>): Promise<Reply> {
   const locked = await lockMessage(tx, request.messageId);
   if (!locked) return { kind: 'skip', reason: 'unknown_message' };
   const { message } = locked;
+  if (message.state === 'begun' && message.try === request.try && message.begunBy === request.callId) return send(message);
   if (message.state !== 'prepared' || message.try !== request.try) return { kind: 'already', state: message.state };
 
   const reason =
@@ -30,12 +32,16 @@ export async function beginMessage(tx: Tx, request: PatternRequest<'mail.message
     return { kind: 'skip', reason };
   }
 
-  await change(tx, `UPDATE messages SET state = 'begun', begun_until = clock_timestamp() + $2 * interval '1 millisecond' WHERE id = $1`, [
+  await change(tx, `UPDATE messages SET state = 'begun', begun_by = $3, begun_until = clock_timestamp() + $2 * interval '1 millisecond' WHERE id = $1`, [
     message.id,
     BEGUN_FOR_MS,
+    request.callId,
   ]);
-  const { id, messageIdHeader, from, to, replyTo, subject, html, text } = message;
-  return { kind: 'send', message: { messageId: id, try: message.try, messageIdHeader, from, to, replyTo, subject, html, text } };
+  return send(message);
+}
+
+function send({ id, try: tryNumber, messageIdHeader, from, to, replyTo, subject, html, text }: Message): Reply {
+  return { kind: 'send', message: { messageId: id, try: tryNumber, messageIdHeader, from, to, replyTo, subject, html, text } };
 }
 
 /** Why the run no longer wants its mail, or null. */

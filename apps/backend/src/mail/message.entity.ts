@@ -32,6 +32,8 @@ export class Message {
   @Column('smallint', { name: 'result_try', default: 0 }) resultTry!: number;
   @Column('smallint', { name: 'uncertain_tries', default: 0 }) uncertainTries!: number;
   @Column('timestamptz', { name: 'begun_until', nullable: true }) begunUntil!: Date | null;
+  /** The delivery that began the try; the same one asking again is told to send again. */
+  @Column('uuid', { name: 'begun_by', nullable: true }) begunBy!: string | null;
   @Column('timestamptz', { name: 'woken_at', nullable: true }) wokenAt!: Date | null;
   @Column('text', { name: 'message_id_header' }) messageIdHeader!: string;
   @Column('jsonb', { name: 'from_mailbox' }) from!: Mailbox;

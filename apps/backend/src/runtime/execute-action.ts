@@ -55,7 +55,8 @@ async function perform(checkpoint: Checkpoint, version: Version, attempt: Attemp
   const node = version.compiled.node(attempt.node);
   if (node?.type === 'wait') return performWait(checkpoint, node.config, kit);
   if (node?.type !== 'action') return { kind: 'outcome', outcome: failed('unknown_node', `"${attempt.node}" is not a node that can be performed`) };
-  const name = String(node.config['action']);
+  const named = node.config['action'];
+  const name = typeof named === 'string' ? named : '';
   const action = kit.actions.get(name);
   if (!action) return performUnknown(checkpoint, version, attempt.node, name, kit);
   const config = action.config.safeParse(node.config['with'] ?? {});

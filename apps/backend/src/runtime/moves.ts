@@ -2,7 +2,7 @@ import type { RunState } from '@onward/contracts/patterns';
 
 export type Move = 'claim' | 'advance' | 'wait' | 'ask' | 'retry' | 'release' | 'lapse' | 'succeed' | 'fail' | 'bury' | 'cancel' | 'replay';
 
-/** The only place a change of state is spelled. SQL WHERE clauses are made from it (`statesThat`). */
+/** The only place a change of state is spelled. SQL WHERE clauses are made from it (`whereCan`). */
 export const MOVES = {
   pending: { claim: 'running', cancel: 'cancelled' },
   running: {
@@ -39,9 +39,10 @@ export function canMove(state: RunState, move: Move): boolean {
   return TABLE[state][move] !== undefined;
 }
 
-/** The states from which a move is allowed, for `state = ANY($1)`. */
-export function statesThat(move: Move): RunState[] {
-  return (Object.keys(TABLE) as RunState[]).filter((state) => canMove(state, move));
+/** The states from which a move is allowed, as SQL: `state IN ('running')`. */
+export function whereCan(move: Move): string {
+  const states = (Object.keys(TABLE) as RunState[]).filter((state) => canMove(state, move));
+  return `state IN (${states.map((state) => `'${state}'`).join(', ')})`;
 }
 
 /** Nothing moves such a run any more, except a replay. */

@@ -3,6 +3,7 @@ import { RUNTIME_PATTERNS, type ReplyOf } from '@onward/contracts/patterns';
 import type { DataSource } from 'typeorm';
 import { rows } from '../database/sql.js';
 import { refused } from './checkpoint.js';
+import { whereCan } from './moves.js';
 
 type Renewal = { runId: string; claimId: string; renew: true; epoch: number };
 type Reply = ReplyOf<'automation.runtime.run.prepare'>;
@@ -26,7 +27,7 @@ export async function renewLeases(source: DataSource, items: readonly FrameItem[
     source,
     `UPDATE runs SET lease_until = clock_timestamp() + $2 * interval '1 millisecond'
      FROM jsonb_to_recordset($1::jsonb) AS asked ("runId" uuid, "claimId" uuid, epoch integer)
-     WHERE runs.id = asked."runId" AND runs.claim_id = asked."claimId" AND runs.epoch = asked.epoch AND runs.state = 'running'
+     WHERE runs.id = asked."runId" AND runs.claim_id = asked."claimId" AND runs.epoch = asked.epoch AND ${whereCan('advance')}
      RETURNING runs.id`,
     [JSON.stringify([...asked.values()]), leaseMs],
   );

@@ -2,7 +2,7 @@ import { ERRORS } from '@onward/contracts/errors';
 import { type RpcError, rpcErrorSchema } from '@onward/contracts/frame';
 import { RpcException } from '@nestjs/microservices';
 import type { Logger } from 'pino';
-import { isUnavailable } from '../database/is-unavailable.js';
+import { databaseFault } from '../database/database-fault.js';
 
 /** An error of the catalogue on its way out of the RPC. Nest hands on what an RpcException carries and hides everything else. */
 export class RpcFailure extends RpcException {
@@ -16,7 +16,9 @@ export function rpcErrorOf(error: unknown, log: Logger): RpcError {
   if (error instanceof RpcFailure) return error.carried;
   const carried = rpcErrorSchema.safeParse(error);
   if (carried.success) return carried.data;
-  if (isUnavailable(error)) return { code: 'unavailable', detail: ERRORS.unavailable.title };
+  const fault = databaseFault(error);
+  // Nothing was written, or nobody knows: either way the call may be sent again.
+  if (fault === 'away' || fault === 'busy') return { code: 'unavailable', detail: ERRORS.unavailable.title };
   log.error({ err: error }, 'a call failed');
   return { code: 'internal', detail: ERRORS.internal.title };
 }

@@ -2,6 +2,7 @@ import { newId } from '../database/new-id.js';
 import { outboxOf } from '../database/outbox.js';
 import { rows, type Tx } from '../database/sql.js';
 import { lockRun, saveCheckpoints } from '../runtime/checkpoint.js';
+import { stateAfter, whereCan } from '../runtime/moves.js';
 import { buryPoison, MAX_TAKEOVERS } from '../runtime/prepare-run.js';
 import type { RuntimeKit } from '../runtime/runtime-kit.js';
 
@@ -14,7 +15,7 @@ const BATCH = 500;
 export async function lapseRuns(tx: Tx, kit: RuntimeKit): Promise<number> {
   const lapsed = await rows<{ id: string; takeovers: number }>(
     tx,
-    `SELECT id, takeovers FROM runs WHERE state = 'running' AND lease_until < clock_timestamp() ORDER BY id LIMIT $1 FOR UPDATE SKIP LOCKED`,
+    `SELECT id, takeovers FROM runs WHERE ${whereCan('lapse')} AND lease_until < clock_timestamp() ORDER BY id LIMIT $1 FOR UPDATE SKIP LOCKED`,
     [BATCH],
   );
   const poison = lapsed.filter(({ takeovers }) => takeovers + 1 >= MAX_TAKEOVERS);
@@ -27,7 +28,7 @@ export async function lapseRuns(tx: Tx, kit: RuntimeKit): Promise<number> {
   const back = lapsed.filter(({ takeovers }) => takeovers + 1 < MAX_TAKEOVERS).map(({ id }) => ({ id, claim_id: newId() }));
   await rows(
     tx,
-    `UPDATE runs SET state = 'pending', due_at = onward_now(), lease_until = NULL, claim_id = new.claim_id, takeovers = takeovers + 1, woken_at = clock_timestamp()
+    `UPDATE runs SET state = '${stateAfter('running', 'lapse')}', due_at = onward_now(), lease_until = NULL, claim_id = new.claim_id, takeovers = takeovers + 1, woken_at = clock_timestamp()
      FROM jsonb_to_recordset($1::jsonb) AS new (id uuid, claim_id uuid) WHERE runs.id = new.id`,
     [JSON.stringify(back)],
   );

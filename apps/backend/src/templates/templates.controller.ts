@@ -8,7 +8,7 @@ import { change, rows, transact, type Tx } from '../database/sql.js';
 import { instantKey, pageOf, pageQuery, seek } from '../http/page.js';
 import { type FieldError, Problem } from '../http/problem.js';
 import { readContact } from '../runtime/read-scope.js';
-import { readIfMatch } from '../workflows/read-if-match.js';
+import { readIfMatch } from '../http/read-if-match.js';
 import { checkTemplate } from './check-template.js';
 import { fill, fillMail, TemplateError } from './fill.js';
 import { MAX_TEMPLATE_CHARACTERS } from './liquid-engine.js';

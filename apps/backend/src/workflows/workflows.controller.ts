@@ -11,7 +11,7 @@ import { archiveWorkflow, deleteWorkflow, pauseWorkflow, resumeWorkflow, unarchi
 import { checkGraph } from './check-graph.js';
 import { createWorkflow } from './create-workflow.js';
 import { publishWorkflow } from './publish-workflow.js';
-import { readIfMatch } from './read-if-match.js';
+import { readIfMatch } from '../http/read-if-match.js';
 import { listVersions, listWorkflows, readVersion, readWorkflow } from './read-workflow.js';
 import { updateWorkflow } from './update-workflow.js';
 import { WORKFLOW_STATUSES, workflowSettingsSchema } from './workflow-settings.js';

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { ActionResult, StepContact } from '../../src/actions/action.js';
 import { sendMail } from '../../src/actions/send-mail/send-mail.action.js';
@@ -113,7 +114,7 @@ describe('a second entry', () => {
     await execute(given);
     const [before] = await messagesOf(given.runId);
     const messageId = before?.id ?? '';
-    await bench.inTx((tx) => beginMessage(tx, { messageId, try: 1 }));
+    await bench.inTx((tx) => beginMessage(tx, { messageId, try: 1, callId: randomUUID() }));
     const busy = { kind: 'failed' as const, failure: { code: 'smtp_retryable' as const, message: '451 later' } };
     await bench.inTx((tx) => endMessage(tx, bench.bus, { messageId, try: 1, result: busy }));
 
@@ -129,7 +130,7 @@ describe('a second entry', () => {
     const given = await prepared();
     await execute(given);
     const messageId = (await messagesOf(given.runId))[0]?.id ?? '';
-    await bench.inTx((tx) => beginMessage(tx, { messageId, try: 1 }));
+    await bench.inTx((tx) => beginMessage(tx, { messageId, try: 1, callId: randomUUID() }));
     await bench.inTx((tx) => endMessage(tx, bench.bus, { messageId, try: 1, result: { kind: 'sent', response: '250', at: new Date().toISOString() } }));
     expect(await execute(given)).toMatchObject({ outcome: { kind: 'done', output: { messageId } } });
   });

@@ -60,6 +60,8 @@ describe('importing contacts', () => {
   it('a quote that is never closed costs its own row only', async () => {
     const { body } = await send('email,name\na@example.test,A\nb@example.test,"B\nc@example.test,C\n');
     expect(body).toMatchObject({ imported: 2, failed: [{ line: 3, reason: expect.stringContaining('quote') }] });
+    const later = await send('email,name,note\nd@example.test,"two\nlines","open\ne@example.test,E,\n');
+    expect(later.body).toMatchObject({ imported: 1, failed: [{ line: 2, reason: expect.stringContaining('quote') }] });
   });
 
   it.each([

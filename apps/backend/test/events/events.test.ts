@@ -14,7 +14,13 @@ afterAll(async () => {
   await onward?.close();
 });
 
-type Accepted = { id: string; contactId: string | null; isRepeated: boolean; runs: { workflowId: string; runId: string }[]; refusals: { workflowId: string; reason: string }[] };
+type Accepted = {
+  id: string;
+  contactId: string | null;
+  isRepeated: boolean;
+  runs: { workflowId: string; runId: string }[];
+  refusals: { workflowId: string; reason: string }[];
+};
 const emit = (event: Record<string, unknown>) => onward.api<Accepted>('POST', '/events', event);
 
 function onEvent(event: string, graph: Graph = line(tag('a')), filter?: object): Graph {
@@ -31,7 +37,9 @@ test('an accepted event has one pending run for each active workflow that matche
   expect(status).toBe(201);
   expect(body.runs.map(({ workflowId }) => workflowId)).toEqual(matching);
   expect(body.refusals).toEqual([]);
-  expect((await emit({ type: 'a.one', contact: { email: 'two@example.test' }, payload: { total: 7 } })).body.runs.map(({ workflowId }) => workflowId)).toContain(filtered);
+  expect(
+    (await emit({ type: 'a.one', contact: { email: 'two@example.test' }, payload: { total: 7 } })).body.runs.map(({ workflowId }) => workflowId),
+  ).toContain(filtered);
   const [contact] = await rows<{ email: string }>(onward.source, 'SELECT email FROM contacts WHERE id = $1', [body.contactId]);
   expect(contact?.email).toBe('one@example.test');
 });
@@ -76,8 +84,10 @@ test('one broken workflow among twenty: the emitter succeeds, nineteen runs star
 });
 
 describe('re-entry', () => {
-  const again = (settings: object) => publish(onward, onEvent(`d.${JSON.stringify(settings).length}`, line(wait('rest', '1d'), tag('a'))), settings as Record<string, unknown>);
-  const enter = (settings: object, id: string) => emit({ id, type: `d.${JSON.stringify(settings).length}`, contact: { email: 'again@example.test' }, payload: {} });
+  const again = (settings: object) =>
+    publish(onward, onEvent(`d.${JSON.stringify(settings).length}`, line(wait('rest', '1d'), tag('a'))), settings as Record<string, unknown>);
+  const enter = (settings: object, id: string) =>
+    emit({ id, type: `d.${JSON.stringify(settings).length}`, contact: { email: 'again@example.test' }, payload: {} });
 
   test('F28 (in part): after finishing, a second event is refused while the first run lives, and accepted after it', async () => {
     const settings = { reentry: 'after_finishing' };
@@ -105,7 +115,8 @@ describe('re-entry', () => {
 });
 
 test('Onward’s own events start journeys, and journeys that set each other off end after ten', async () => {
-  const follow = (event: string) => publish(onward, onEvent(event, line({ id: 'a', type: 'action', config: { action: 'UPDATE_CONTACT', with: { attributes: { seen: '{{ run.id }}' } } } })));
+  const follow = (event: string) =>
+    publish(onward, onEvent(event, line({ id: 'a', type: 'action', config: { action: 'UPDATE_CONTACT', with: { attributes: { seen: '{{ run.id }}' } } } })));
   const workflowId = await follow('contact.updated');
   const made = await onward.api<{ id: string }>('POST', '/contacts', { email: 'chain@example.test' });
   await onward.api('PATCH', `/contacts/${made.body.id}`, { attributes: { plan: 'pro' } });
@@ -139,7 +150,12 @@ describe('bad input', () => {
 
   test.each(refusals)('%s is refused with a problem naming the field, and nothing is stored', async (_what, body, status, field) => {
     const before = await rows(onward.source, 'SELECT count(*) FROM events');
-    const answer = await onward.api<{ type: string; errors?: { path: string }[] }>('POST', '/events', body, typeof body === 'string' ? { headers: { 'content-type': 'application/json' } } : {});
+    const answer = await onward.api<{ type: string; errors?: { path: string }[] }>(
+      'POST',
+      '/events',
+      body,
+      typeof body === 'string' ? { headers: { 'content-type': 'application/json' } } : {},
+    );
     expect(answer.status).toBe(status);
     expect(answer.headers.get('content-type')).toContain('application/problem+json');
     expect(answer.body.type).toMatch(/^urn:onward:error:/);
@@ -173,7 +189,12 @@ test('F76 (in part): every one of 105 runs made at one instant is listed exactly
   const seen: string[] = [];
   let cursor: string | null = '';
   while (cursor !== null) {
-    const page: { items: { id: string }[]; nextCursor: string | null } = (await onward.api<{ items: { id: string }[]; nextCursor: string | null }>('GET', `/runs?workflowId=${workflowId}&limit=10${cursor ? `&cursor=${cursor}` : ''}`)).body;
+    const page: { items: { id: string }[]; nextCursor: string | null } = (
+      await onward.api<{ items: { id: string }[]; nextCursor: string | null }>(
+        'GET',
+        `/runs?workflowId=${workflowId}&limit=10${cursor ? `&cursor=${cursor}` : ''}`,
+      )
+    ).body;
     seen.push(...page.items.map(({ id }) => id));
     cursor = page.nextCursor;
   }

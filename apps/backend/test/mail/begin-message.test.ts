@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { BEGUN_FOR_MS } from '@onward/contracts/mail';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { change, rows } from '../../src/database/sql.js';
@@ -13,7 +14,7 @@ beforeAll(async () => {
 });
 afterAll(() => bench.close());
 
-const begin = (messageId: string, tryNumber = 1) => bench.inTx((tx) => beginMessage(tx, { messageId, try: tryNumber }));
+const begin = (messageId: string, tryNumber = 1) => bench.inTx((tx) => beginMessage(tx, { messageId, try: tryNumber, callId: randomUUID() }));
 
 describe('which try may begin', () => {
   const cases = MESSAGE_STATES.flatMap((state) => [1, 2, 3].map((asked) => [state, asked] as const));
@@ -24,12 +25,22 @@ describe('which try may begin', () => {
     const reply = await begin(id, asked);
     if (state === 'prepared' && asked === 2) {
       expect(reply.kind).toBe('send');
-      expect(await bench.readMessage(id)).toEqual({ ...before, state: 'begun', begunUntil: expect.any(Date) });
+      expect(await bench.readMessage(id)).toEqual({ ...before, state: 'begun', begunUntil: expect.any(Date), begunBy: expect.any(String) });
     } else {
       expect(reply).toEqual({ kind: 'already', state });
       expect(await bench.readMessage(id)).toEqual(before);
     }
     expect((await bench.readRun(runId)).resolution).toBeNull();
+  });
+
+  it('the call that began the try, sent again because its answer was lost, is told to send again; another is not', async () => {
+    const { id } = await bench.message();
+    const callId = randomUUID();
+    const first = await bench.inTx((tx) => beginMessage(tx, { messageId: id, try: 1, callId }));
+    const begun = await bench.readMessage(id);
+    expect(await bench.inTx((tx) => beginMessage(tx, { messageId: id, try: 1, callId }))).toEqual(first);
+    expect(await begin(id, 1)).toEqual({ kind: 'already', state: 'begun' });
+    expect(await bench.readMessage(id)).toEqual(begun);
   });
 
   it('the answer is the whole message with its fixed Message-ID', async () => {

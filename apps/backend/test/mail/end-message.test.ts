@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import type { MailResult } from '@onward/contracts/mail';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { change, rows } from '../../src/database/sql.js';
@@ -130,7 +131,7 @@ describe('what a result does', () => {
     expect(await bench.readMessage(id)).toMatchObject({ state: 'prepared', try: 2, uncertainTries: 1, messageIdHeader: `<${id}@example.test>`, wokenAt: null });
     expect((await bench.readRun(runId)).resolution).toBeNull();
 
-    expect(await bench.inTx((tx) => beginMessage(tx, { messageId: id, try: 2 }))).toMatchObject({
+    expect(await bench.inTx((tx) => beginMessage(tx, { messageId: id, try: 2, callId: randomUUID() }))).toMatchObject({
       kind: 'send',
       message: { messageIdHeader: `<${id}@example.test>` },
     });

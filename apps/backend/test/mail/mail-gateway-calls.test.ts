@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { MAIL_RESULTS_QUEUE, MESSAGE_RESULT, QUEUE_PREFIX } from '@onward/contracts/queues';
 import type { MessageResult } from '@onward/contracts/mail';
 import { BackendClient } from '@onward/wire/client';
@@ -38,8 +39,11 @@ const stateOf = async (id: string) => (await backend.source.manager.findOneByOrF
 describe('the mail gateway', () => {
   it('begins a message and stores its result over the wire', async () => {
     const messageId = await message();
-    expect(await client.call('mail.message.begin', { messageId, try: 1 })).toMatchObject({ kind: 'send', message: { messageId, subject: 'Hi' } });
-    expect(await client.call('mail.message.begin', { messageId, try: 1 })).toEqual({ kind: 'already', state: 'begun' });
+    expect(await client.call('mail.message.begin', { messageId, try: 1, callId: randomUUID() })).toMatchObject({
+      kind: 'send',
+      message: { messageId, subject: 'Hi' },
+    });
+    expect(await client.call('mail.message.begin', { messageId, try: 1, callId: randomUUID() })).toEqual({ kind: 'already', state: 'begun' });
     expect(await client.call('mail.message.end', { messageId, try: 1, result: SENT })).toEqual({ kind: 'stored' });
     expect(await client.call('mail.message.end', { messageId, try: 1, result: SENT })).toEqual({ kind: 'already', state: 'sent' });
   });
@@ -50,7 +54,7 @@ describe('the mail gateway', () => {
       await rows(tx, 'SELECT 1 FROM messages WHERE id = $1 FOR UPDATE', [messageId]);
       await rows(tx, `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()`);
     });
-    expect((await client.call('mail.message.begin', { messageId, try: 1 })).kind).toBe('send');
+    expect((await client.call('mail.message.begin', { messageId, try: 1, callId: randomUUID() })).kind).toBe('send');
   });
 
   it('announces a result on mail-results, which is stored when nobody has stored it yet', async () => {
@@ -60,7 +64,7 @@ describe('the mail gateway', () => {
     try {
       await events.waitUntilReady();
       const messageId = await message();
-      await client.call('mail.message.begin', { messageId, try: 1 });
+      await client.call('mail.message.begin', { messageId, try: 1, callId: randomUUID() });
       const job = await queue.add(MESSAGE_RESULT, { messageId, try: 1, result: SENT }, { jobId: `${messageId}-1` });
       await job.waitUntilFinished(events);
       expect(await stateOf(messageId)).toBe('sent');

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { newId } from '../../src/database/new-id.js';
 import { change, rows } from '../../src/database/sql.js';
@@ -91,7 +92,9 @@ describe('a notice', () => {
     const unsent = await notice();
     await bench.inTx((tx) => sendNotice(tx, unsent, SETTINGS));
     const replies = await Promise.all(
-      (await messagesOf(unsent.id)).map(({ id, to }) => bench.inTx(async (tx) => [to.address, (await beginMessage(tx, { messageId: id, try: 1 })).kind])),
+      (await messagesOf(unsent.id)).map(({ id, to }) =>
+        bench.inTx(async (tx) => [to.address, (await beginMessage(tx, { messageId: id, try: 1, callId: randomUUID() })).kind]),
+      ),
     );
     expect(new Map(replies as [string, string][])).toEqual(
       new Map([

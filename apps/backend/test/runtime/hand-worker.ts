@@ -4,11 +4,46 @@ import { BackendClient } from '@onward/wire/client';
 import type { BackendForTest } from '../backend-for-test.js';
 import { rows } from '../../src/database/sql.js';
 
-export type Claimed = { runId: string; claimId: string; epoch: number; seq: number };
-export type RunState = { state: string; node: string; seq: number; n: number; claimId: string; epoch: number; dueAt: Date | null; endReason: string | null; takeovers: number; isHeld: boolean; resolution: unknown; wokenAt: Date | null };
-export type AttemptState = { seq: number; n: number; node: string; status: string; port: string | null; verb: string | null; failure: { code: string; message: string } | null; mark: string | null; output: unknown };
+export type RunState = {
+  state: string;
+  node: string;
+  seq: number;
+  n: number;
+  claimId: string;
+  epoch: number;
+  dueAt: Date | null;
+  endReason: string | null;
+  takeovers: number;
+  isHeld: boolean;
+  resolution: unknown;
+  wokenAt: Date | null;
+};
+export type AttemptState = {
+  seq: number;
+  n: number;
+  node: string;
+  status: string;
+  port: string | null;
+  verb: string | null;
+  failure: { code: string; message: string } | null;
+  mark: string | null;
+  output: unknown;
+};
 
-type Short = 'prepare' | 'plan' | 'execute' | 'latest' | 'create' | 'update' | 'advance' | 'wait' | 'succeed' | 'fail' | 'retry' | 'dead-letter' | 'notify-failed';
+type Short =
+  | 'prepare'
+  | 'plan'
+  | 'execute'
+  | 'latest'
+  | 'create'
+  | 'update'
+  | 'advance'
+  | 'wait'
+  | 'succeed'
+  | 'fail'
+  | 'retry'
+  | 'dead-letter'
+  | 'notify-failed';
 const NAMES = {
   prepare: 'automation.runtime.run.prepare',
   plan: 'automation.runtime.plan.get',
@@ -95,7 +130,12 @@ export const send = (id: string, more: Record<string, unknown> = {}): GraphNode 
 export type Graph = { nodes: GraphNode[]; edges: { from: string; port?: string; to: string }[] };
 
 /** Makes and publishes a workflow. */
-export async function publish({ api }: BackendForTest, graph: Graph, settings: Record<string, unknown> = { reentry: 'always' }, name = `workflow ${Math.random()}`): Promise<string> {
+export async function publish(
+  { api }: BackendForTest,
+  graph: Graph,
+  settings: Record<string, unknown> = { reentry: 'always' },
+  name = `workflow ${Math.random()}`,
+): Promise<string> {
   const made = await api<{ id: string }>('POST', '/workflows', { name, graph, settings });
   if (made.status !== 201) throw new Error(`The workflow was not made: ${JSON.stringify(made.body)}`);
   const published = await api('POST', `/workflows/${made.body.id}/publish`);

@@ -25,7 +25,11 @@ describe('waits', () => {
   test('F09: a wait of 40 days rests as a row until its time, and goes on once', async () => {
     const { runId } = await startRun(onward, await publish(onward, line(wait('rest', '40d'), tag('a'))));
     await rest(runId);
-    const [{ left } = { left: 0 }] = await rows<{ left: number }>(onward.source, 'SELECT extract(epoch FROM due_at - onward_now())::float8 AS left FROM runs WHERE id = $1', [runId]);
+    const [{ left } = { left: 0 }] = await rows<{ left: number }>(
+      onward.source,
+      'SELECT extract(epoch FROM due_at - onward_now())::float8 AS left FROM runs WHERE id = $1',
+      [runId],
+    );
     expect(Math.abs(left - 40 * 86_400)).toBeLessThan(5);
     expect(await worker.run(runId)).toMatchObject({ state: 'waiting', wokenAt: null });
     await onward.clock.advance('P39D');
@@ -39,9 +43,16 @@ describe('waits', () => {
   test('F15: a wait of zero is a minute, a past instant goes on at once', async () => {
     const zero = await startRun(onward, await publish(onward, line(wait('rest', 0), tag('a'))));
     await rest(zero.runId);
-    const [{ left } = { left: 0 }] = await rows<{ left: number }>(onward.source, 'SELECT extract(epoch FROM due_at - onward_now())::float8 AS left FROM runs WHERE id = $1', [zero.runId]);
+    const [{ left } = { left: 0 }] = await rows<{ left: number }>(
+      onward.source,
+      'SELECT extract(epoch FROM due_at - onward_now())::float8 AS left FROM runs WHERE id = $1',
+      [zero.runId],
+    );
     expect(left).toBeGreaterThan(55);
-    const past = await startRun(onward, await publish(onward, line({ id: 'rest', type: 'wait', config: { kind: 'until', at: '2020-01-01T00:00:00Z' } }, tag('a'))));
+    const past = await startRun(
+      onward,
+      await publish(onward, line({ id: 'rest', type: 'wait', config: { kind: 'until', at: '2020-01-01T00:00:00Z' } }, tag('a'))),
+    );
     await rest(past.runId);
     expect((await worker.begin(past.runId)).replies[0]).toMatchObject({ kind: 'claimed', node: 'a' });
   });
@@ -68,7 +79,12 @@ describe('waits', () => {
     );
     const { runId } = await startRun(onward, await publish(onward, graph));
     const { at } = await worker.begin(runId);
-    await worker.frame(['update', { ...at, n: 1, outcome: done }], ['advance', at], ['create', { runId, claimId: at.claimId }], ['execute', { runId, claimId: at.claimId }]);
+    await worker.frame(
+      ['update', { ...at, n: 1, outcome: done }],
+      ['advance', at],
+      ['create', { runId, claimId: at.claimId }],
+      ['execute', { runId, claimId: at.claimId }],
+    );
     await worker.call('wait', { ...at, seq: 3 });
     await onward.clock.advance('PT10M');
     const next = await worker.begin(runId);
@@ -224,7 +240,11 @@ describe('what a run was started with', () => {
 
   test('F20: an unknown node with no edge to follow ends the run failed, naming the node', async () => {
     const workflowId = await publish(onward, line(tag('a')));
-    await change(onward.source, `UPDATE workflow_versions SET graph = jsonb_set(jsonb_set(graph, '{nodes,1,type}', '"SEND_FAX"'), '{edges}', (graph -> 'edges') - 1) WHERE workflow_id = $1`, [workflowId]);
+    await change(
+      onward.source,
+      `UPDATE workflow_versions SET graph = jsonb_set(jsonb_set(graph, '{nodes,1,type}', '"SEND_FAX"'), '{edges}', (graph -> 'edges') - 1) WHERE workflow_id = $1`,
+      [workflowId],
+    );
     const { runId } = await startRun(onward, workflowId);
     await worker.begin(runId);
     const { body } = await onward.api<{ why: string }>('GET', `/runs/${runId}`);

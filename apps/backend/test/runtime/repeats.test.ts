@@ -39,7 +39,8 @@ test('a frame that advanced, sent again, is answered the same and moves nothing'
   const { runId } = await startRun(onward, await publish(onward, line(send('call'), tag('b'), wait('rest', '1h'))));
   const { at } = await worker.begin(runId);
   const { runId: id, claimId } = at;
-  const frame = () => worker.frame(['update', { ...at, n: 1, outcome: done }], ['advance', at], ['create', { runId: id, claimId }], ['execute', { runId: id, claimId }]);
+  const frame = () =>
+    worker.frame(['update', { ...at, n: 1, outcome: done }], ['advance', at], ['create', { runId: id, claimId }], ['execute', { runId: id, claimId }]);
   const first = await frame();
   expect(first.map(({ kind }) => kind)).toEqual(['recorded', 'advanced', 'attempt', 'outcome']);
   const state = await everything(runId);

@@ -1,7 +1,7 @@
 import { connect } from 'node:net';
 import { randomBytes } from 'node:crypto';
 import { MAX_MESSAGE_BYTES, PATTERNS } from '@onward/contracts/frame';
-import { RUNTIME_PATTERNS, type RuntimePattern } from '@onward/contracts/patterns';
+import { RUNTIME_PATTERNS } from '@onward/contracts/patterns';
 import { encodeMessage, MessageReader } from '@onward/wire/codec';
 import { sign } from '@onward/wire/signing';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -43,7 +43,8 @@ function exchange(...messages: (object | Buffer)[]): Promise<unknown[] | 'closed
 }
 
 const secret = () => onward.settings.rpcSecret;
-const everything = () => rows(onward.source, 'SELECT runs, attempts FROM runs LEFT JOIN attempts ON run_id = runs.id ORDER BY runs.id, attempts.seq, attempts.n');
+const everything = () =>
+  rows(onward.source, 'SELECT runs, attempts FROM runs LEFT JOIN attempts ON run_id = runs.id ORDER BY runs.id, attempts.seq, attempts.n');
 
 describe.each([...Object.keys(RUNTIME_PATTERNS), 'mail.message.begin', 'mail.message.end'])('%s', (pattern) => {
   const body = () => JSON.stringify({ runId, claimId: runId, callId: 1, epoch: 1, seq: 1, messageId: runId, try: 1 });
@@ -64,7 +65,9 @@ describe.each([...Object.keys(RUNTIME_PATTERNS), 'mail.message.begin', 'mail.mes
   });
 
   test('answers data of another shape with the name of the field', async () => {
-    const [answer] = (await exchange(sign({ secret: secret(), pattern, body: '{"runId":7}', id: '1' }, Date.now()))) as [{ error: { code: string; detail: string } }];
+    const [answer] = (await exchange(sign({ secret: secret(), pattern, body: '{"runId":7}', id: '1' }, Date.now()))) as [
+      { error: { code: string; detail: string } },
+    ];
     expect(answer.error).toMatchObject({ code: 'invalid', detail: expect.stringMatching(/Id|data/) });
   });
 });
@@ -97,7 +100,10 @@ test('a handler that throws is `internal`, undoes only itself, and its reason st
   await onward.source.query('ALTER TABLE contact_tags RENAME TO hidden');
   const replies = await worker.frame(['create', { ...ref, epoch: 1, seq: 2 }], ['execute', { ...ref, epoch: 1, seq: 2 }]);
   await onward.source.query('ALTER TABLE hidden RENAME TO contact_tags');
-  expect(replies).toEqual([{ kind: 'attempt', seq: 2, n: 1, node: 'a', tally: { failed: 0, uncertain: 0 }, outcome: null }, { kind: 'error', code: 'internal', detail: expect.not.stringContaining('contact_tags') }]);
+  expect(replies).toEqual([
+    { kind: 'attempt', seq: 2, n: 1, node: 'a', tally: { failed: 0, uncertain: 0 }, outcome: null },
+    { kind: 'error', code: 'internal', detail: expect.not.stringContaining('contact_tags') },
+  ]);
   expect(await worker.attempts(broken)).toMatchObject([{ node: 'start' }, { node: 'a', status: 'open' }]);
 });
 

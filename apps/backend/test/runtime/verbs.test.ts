@@ -17,7 +17,6 @@ afterAll(async () => {
 const again = { kind: 'failed', failure: { code: 'http_retryable', message: 'the target answered 500' } } as const;
 const never = { kind: 'failed', failure: { code: 'http_permanent', message: 'the target answered 400' } } as const;
 const unsure = { kind: 'uncertain', failure: { code: 'process_died', message: 'cut' } } as const;
-const done = { kind: 'done', output: { status: 200 } } as const;
 
 async function fail(runId: string, n: number, outcome: object, verb: 'retry' | 'fail' | 'dead-letter' | 'advance'): Promise<void> {
   const { at, replies } = await worker.begin(runId);
@@ -54,7 +53,11 @@ describe('retries', () => {
   test('the target’s own wish for the next try is obeyed when it is later than ours', async () => {
     const { runId } = await startRun(onward, await publish(onward, line(send('call'))));
     await fail(runId, 1, { kind: 'failed', failure: { ...again.failure, retryAfterMs: 7_200_000 } }, 'retry');
-    const [{ left } = { left: 0 }] = await rows<{ left: number }>(onward.source, `SELECT extract(epoch FROM due_at - onward_now())::float8 AS left FROM runs WHERE id = $1`, [runId]);
+    const [{ left } = { left: 0 }] = await rows<{ left: number }>(
+      onward.source,
+      `SELECT extract(epoch FROM due_at - onward_now())::float8 AS left FROM runs WHERE id = $1`,
+      [runId],
+    );
     expect(left).toBeGreaterThan(7_100);
   });
 
@@ -121,7 +124,8 @@ describe('closing calls', () => {
   test('nothing is closed before its outcome is recorded', async () => {
     const { runId } = await startRun(onward, await publish(onward, line(send('call'))));
     const { at } = await worker.begin(runId);
-    for (const verb of ['advance', 'wait', 'retry', 'fail', 'dead-letter'] as const) expect(await worker.call(verb, at)).toEqual({ kind: 'refused', reason: 'no_attempt' });
+    for (const verb of ['advance', 'wait', 'retry', 'fail', 'dead-letter'] as const)
+      expect(await worker.call(verb, at)).toEqual({ kind: 'refused', reason: 'no_attempt' });
   });
 
   test('run.succeed is for a run that stands on an end', async () => {
@@ -147,7 +151,11 @@ describe('closing calls', () => {
     const { runId } = await startRun(onward, await publish(onward, line(tag('a'), send('call'))));
     const { at, replies } = await worker.begin(runId);
     const { runId: id, claimId } = at;
-    const closed = await worker.frame(['update', { ...at, n: 1, outcome: replies.at(-1)?.['outcome'] }], ['advance', at], ['wait', { runId: id, claimId, release: 'stopping' }]);
+    const closed = await worker.frame(
+      ['update', { ...at, n: 1, outcome: replies.at(-1)?.['outcome'] }],
+      ['advance', at],
+      ['wait', { runId: id, claimId, release: 'stopping' }],
+    );
     expect(closed.at(-1)).toMatchObject({ kind: 'rests', state: 'pending' });
     expect(await worker.run(runId)).toMatchObject({ state: 'pending', node: 'call', seq: 3, takeovers: 0 });
   });
@@ -158,7 +166,9 @@ describe('closing calls', () => {
     await worker.frame(['update', { ...at, n: 1, outcome: never }], ['fail', at]);
     expect(await worker.call('notify-failed', at)).toEqual({ kind: 'notified', sent: true });
     expect(await worker.call('notify-failed', at)).toEqual({ kind: 'notified', sent: false });
-    expect(await rows(onward.source, `SELECT to_mailbox ->> 'address' AS address FROM messages WHERE notice_id IS NOT NULL AND subject LIKE '%call%'`)).toEqual([{ address: 'ops@example.test' }]);
+    expect(await rows(onward.source, `SELECT to_mailbox ->> 'address' AS address FROM messages WHERE notice_id IS NOT NULL AND subject LIKE '%call%'`)).toEqual(
+      [{ address: 'ops@example.test' }],
+    );
   });
 });
 

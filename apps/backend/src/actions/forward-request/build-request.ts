@@ -70,7 +70,7 @@ function buildBody(config: ForwardRequestConfig, scope: Scope): Part<{ text: str
 function writeBody({ body }: ForwardRequestConfig, type: keyof typeof CONTENT_TYPES, scope: Scope): string {
   switch (type) {
     case 'text':
-      return fill(String(body), scope, 'text');
+      return fill(typeof body === 'string' ? body : JSON.stringify(body ?? ''), scope, 'text');
     case 'form':
       return encodeFields(body as Fields, scope);
     case 'json':

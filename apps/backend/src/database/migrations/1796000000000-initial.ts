@@ -296,6 +296,7 @@ export class Initial1796000000000 implements MigrationInterface {
         result_try smallint NOT NULL DEFAULT 0,
         uncertain_tries smallint NOT NULL DEFAULT 0,
         begun_until timestamptz,
+        begun_by uuid,
         woken_at timestamptz,
         message_id_header text NOT NULL,
         from_mailbox jsonb NOT NULL,

@@ -1,4 +1,4 @@
-import { isUnavailable } from '../database/is-unavailable.js';
+import { isUnavailable } from './is-unavailable.js';
 
 /**
  * What an error of the database side means for the one who asked (codes: PostgreSQL manual, appendix A).

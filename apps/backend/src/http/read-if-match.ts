@@ -1,4 +1,4 @@
-import { invalidField } from '../http/problem.js';
+import { invalidField } from './problem.js';
 
 /**
  * The revision a client has read, from its If-Match header (RFC 9110 §13.1.1): `"3"`, or bare. `*` and no header ask nothing.

@@ -1,0 +1,23 @@
+# The mail gateway: hands prepared messages to a mail server. Has no database and no port.
+# Build from the root of the repository:  docker build -f deploy/mail-gateway.Dockerfile -t onward-mail-gateway .
+
+FROM node:24-slim AS build
+ENV CI=true TURBO_TELEMETRY_DISABLED=1 DO_NOT_TRACK=1
+WORKDIR /build
+RUN npm install --global pnpm@12.4.2
+# The packages of the lock file change less often than the source: they make a layer of their own.
+COPY pnpm-lock.yaml pnpm-workspace.yaml package.json ./
+RUN pnpm fetch
+COPY . .
+RUN pnpm install --frozen-lockfile --offline --filter "@onward/mail-gateway..." \
+ && pnpm --filter "@onward/mail-gateway..." run build \
+ && pnpm --filter "@onward/mail-gateway" --prod --offline deploy /app
+
+FROM node:24-slim
+ENV NODE_ENV=production
+WORKDIR /app
+COPY --from=build --chown=root:root /app ./
+# The image's own unprivileged account; it can write nowhere in /app.
+USER node
+STOPSIGNAL SIGTERM
+CMD ["node", "--enable-source-maps", "dist/main.js"]
