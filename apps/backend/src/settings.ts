@@ -2,7 +2,7 @@ import { z } from 'zod';
 
 /**
  * The backend's settings: the only reader of process.env in this process. Checked once at start; a wrong value stops the start
- * with a line that names it. `.env.example` beside package.json documents each.
+ * with a line that names it. `.env.example` beside package.json documents each that is not for tests alone.
  */
 const port = z.coerce.number().int().min(0).max(65_535);
 const flag = z
@@ -20,7 +20,7 @@ const settingsSchema = z
     NODE_ENV: z.string().default('development'),
     DATABASE_URL: z.url({ protocol: /^postgres(ql)?$/ }),
     DATABASE_POOL_SIZE: z.coerce.number().int().min(2).max(200).default(20),
-    VALKEY_URL: z.url({ protocol: /^rediss?|valkeys?$/ }),
+    VALKEY_URL: z.url({ protocol: /^rediss?$/ }),
     HOST: z.string().default('127.0.0.1'),
     PORT: port.default(3000),
     PUBLIC_URL: z.url().default('http://127.0.0.1:3000'),

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { FRAME_PATTERN, FRAME_VERSION, type FrameItem } from '@onward/contracts/frame';
 import type { OutboundRequest } from '@onward/contracts/outbound';
 import type { Outcome } from '@onward/contracts/outcome';
@@ -6,6 +7,7 @@ import type { PlanNode } from '@onward/contracts/plan';
 import type { WakeUp } from '@onward/contracts/queues';
 import { callFrame } from '@onward/wire/call-frame';
 import type { BackendClient } from '@onward/wire/client';
+import type { FailPoints } from '@onward/wire/fail-points';
 import { RpcFault } from '@onward/wire/faults';
 import { judge } from '@onward/workflow-graph/judge';
 import type { Held, Leases } from './leases.js';
@@ -19,6 +21,7 @@ export type Step = {
   seq: number;
   n: number;
   node: string;
+  versionId: string;
   plan: PlanNode;
   tally: Tally;
   work: { kind: 'outcome'; outcome: Outcome } | { kind: 'send'; request: OutboundRequest };
@@ -49,44 +52,41 @@ export class Conversation {
     private readonly client: BackendClient,
     private readonly leases: Leases,
     private readonly plans: PlanCache,
+    private readonly failPoints: FailPoints,
   ) {}
 
   /** Claims the run and begins the step it stands on. */
   async begin({ runId, claimId }: WakeUp, callId: number): Promise<Turn> {
     const ref = { runId, claimId };
+    const askedAtMs = performance.now();
     const [prepared, plan, attempt, work] = await this.send([
-      { pattern: 'automation.runtime.run.prepare', data: { ...ref, callId } },
+      { pattern: 'automation.runtime.run.prepare', data: { ...ref, callId, handOutId: randomUUID() } },
       { pattern: 'automation.runtime.plan.get', data: ref },
       { pattern: 'automation.runtime.attempt.create', data: ref },
       { pattern: 'automation.runtime.action.execute', data: ref },
     ]);
     if (prepared?.kind !== 'claimed') return restOf(prepared);
-    const lease = this.leases.hold({ ...ref, epoch: prepared.epoch, leaseMs: prepared.leaseMs });
-    try {
-      if (plan?.kind !== 'plan') return this.rest(lease, plan);
+    const lease = this.leases.hold({ ...ref, epoch: prepared.epoch, leaseMs: prepared.leaseMs }, askedAtMs);
+    return keeping(lease, async () => {
+      if (plan?.kind !== 'plan') return restOf(plan);
       const at = { ...ref, epoch: prepared.epoch, seq: prepared.seq };
-      await this.plans.learn(plan.versionId, async () => {
+      if (!this.plans.has(plan.versionId)) {
         const answer = await this.client.call('automation.runtime.plan.get', { ...at, nodes: true });
-        return answer.kind === 'plan' ? answer.plan : undefined;
-      });
+        if (answer.kind !== 'plan' || !answer.plan) return restOf(answer);
+        this.plans.keep(answer.plan);
+      }
       return this.stepOf({ ...at, versionId: plan.versionId, lease }, attempt, work);
-    } catch (error) {
-      lease.letGo();
-      throw error;
-    }
+    });
   }
 
   /** Records what the step came to and begins the next one, unless the worker is stopping: then the run is given back in the same frame. */
   async record(step: Step, outcome: Outcome, stopping: AbortSignal): Promise<Turn> {
-    try {
+    return keeping(step.lease, async () => {
       const first = judge(outcome, step.plan, step.tally).verb;
       const answered = await this.close(step, outcome, first, stopping);
-      const isWrong = answered.kind === 'refused' && answered.reason === 'wrong_verb' && answered.verb !== undefined && answered.verb !== first;
-      return isWrong ? await this.close(step, outcome, answered.verb as Verb, stopping) : answered;
-    } catch (error) {
-      step.lease.letGo();
-      throw error;
-    }
+      const right = answered.kind === 'refused' && answered.reason === 'wrong_verb' ? answered.verb : undefined;
+      return right !== undefined && right !== first ? this.close(step, outcome, right, stopping) : answered;
+    });
   }
 
   private async close(step: Step, outcome: Outcome, verb: Verb, stopping: AbortSignal): Promise<Turn> {
@@ -102,16 +102,16 @@ export class Conversation {
     if (verb === 'advance' && !isStopping) {
       items.push({ pattern: 'automation.runtime.attempt.create', data: ref }, { pattern: 'automation.runtime.action.execute', data: ref });
     }
+    this.failPoints.reach('worker.before-record');
     const [recorded, closed, attempt, work] = await this.send(items);
-    if (recorded?.kind !== 'recorded') return this.rest(lease, recorded);
-    if (closed?.kind === 'refused' && closed.reason === 'wrong_verb') return closed;
+    if (recorded?.kind !== 'recorded') return restOf(recorded);
     if (closed?.kind !== 'advanced') {
-      const rest = this.rest(lease, closed);
+      const rest = restOf(closed);
       if (rest.kind === 'rests' && (rest.state === 'failed' || rest.state === 'dead_lettered')) await this.notify(at);
       return rest;
     }
-    if (isStopping) return this.rest(lease, attempt);
-    return this.stepOf({ ...at, seq: closed.seq, versionId: this.plans.versionOf(step.plan), lease }, attempt, work);
+    if (isStopping) return restOf(attempt);
+    return this.stepOf({ ...at, seq: closed.seq, versionId: step.versionId, lease }, attempt, work);
   }
 
   /** Asks for the notice at once; what is lost here the backend sends by itself. */
@@ -124,16 +124,14 @@ export class Conversation {
     attempt: AnyReply | undefined,
     work: AnyReply | undefined,
   ): Turn {
-    if (attempt?.kind !== 'attempt') return this.rest(at.lease, attempt);
-    if (work?.kind !== 'outcome' && work?.kind !== 'send') return this.rest(at.lease, work);
-    const { runId, claimId, epoch, lease } = at;
-    const plan = this.plans.node(at.versionId, attempt.node);
-    return { kind: 'step', step: { runId, claimId, epoch, seq: attempt.seq, n: attempt.n, node: attempt.node, tally: attempt.tally, plan, work, lease } };
-  }
-
-  private rest(lease: Held, answer: AnyReply | undefined): Rest {
-    lease.letGo();
-    return restOf(answer);
+    if (attempt?.kind !== 'attempt') return restOf(attempt);
+    if (work?.kind !== 'outcome' && work?.kind !== 'send') return restOf(work);
+    const { runId, claimId, epoch, versionId, lease } = at;
+    const plan = this.plans.node(versionId, attempt.node);
+    return {
+      kind: 'step',
+      step: { runId, claimId, epoch, versionId, seq: attempt.seq, n: attempt.n, node: attempt.node, tally: attempt.tally, plan, work, lease },
+    };
   }
 
   /** One frame for one run. An item that threw at the backend is thrown here: what happened is unknown. */
@@ -144,6 +142,17 @@ export class Conversation {
       if ('error' in one) throw new RpcFault(FRAME_PATTERN, one.error.code, one.error.detail);
       return one.reply as unknown as AnyReply;
     });
+  }
+}
+
+/** Holds the lease only while a step is in hand: whatever else comes of `work`, it is let go. */
+async function keeping(lease: Held, work: () => Promise<Turn>): Promise<Turn> {
+  let turn: Turn | undefined;
+  try {
+    turn = await work();
+    return turn;
+  } finally {
+    if (turn?.kind !== 'step') lease.letGo();
   }
 }
 

@@ -29,8 +29,8 @@ export class Leases {
   ) {}
 
   start(): void {
-    const everyMs = Math.max(100, Math.floor(this.leaseMs / 3));
     const again = () => {
+      const everyMs = this.renewEveryMs();
       this.timer = setTimeout(() => void this.renewAll(everyMs).finally(again), everyMs);
     };
     again();
@@ -41,18 +41,22 @@ export class Leases {
     this.timer = undefined;
   }
 
-  get held(): number {
-    return this.entries.size;
-  }
-
-  hold(claim: Claim): Held {
-    const entry: Entry = { ...claim, lost: new AbortController(), confirmedAtMs: performance.now() };
+  /** `askedAtMs`: when the claim was asked for, by `performance.now()`. The lease counts from then, not from when its answer was read. */
+  hold(claim: Claim, askedAtMs: number): Held {
+    const entry: Entry = { ...claim, lost: new AbortController(), confirmedAtMs: askedAtMs };
     this.entries.add(entry);
     return {
       lost: entry.lost.signal,
       isConfirmed: () => !entry.lost.signal.aborted && performance.now() - entry.confirmedAtMs < entry.leaseMs,
       letGo: () => void this.entries.delete(entry),
     };
+  }
+
+  /** A third of the shortest lease in hand: the backend's word counts, not our own setting. */
+  private renewEveryMs(): number {
+    let shortest = this.leaseMs;
+    for (const { leaseMs } of this.entries) shortest = Math.min(shortest, leaseMs);
+    return Math.max(100, Math.floor(shortest / 3));
   }
 
   /** As many frames as it takes; one without runs when none is held. */

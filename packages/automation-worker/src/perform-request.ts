@@ -2,7 +2,7 @@
  * Performs FORWARD_REQUEST: sends the frozen request and says what it came to.
  * A 2xx is done, whatever its body is like: the effect has happened, and a body that is not the JSON it claims to be is no reason to send again. The other
  * statuses fail as the catalogue has it (3xx not followed, 408 425 429 5xx worth another try, other 4xx not). A fault on the way fails under its own code, with
- * `detail.mayHaveBeenSent`, by which the caller applies the node's `resend` or `stop` policy. Our own stop signal spends no attempt: `not_sent`
+ * `detail.mayHaveBeenSent`, by which a broken connection is judged under the policy `stop`. Our own stop signal spends no attempt: `not_sent`
  * while no byte has left, `uncertain` after.
  * What goes into the output and the details can be stored as it is: JSON no deeper than MAX_JSON_DEPTH, finite numbers, text without NUL and lone surrogates
  * (Postgres takes neither in jsonb).

@@ -7,6 +7,7 @@
 import { randomUUID } from 'node:crypto';
 import { BackendClient } from '@onward/wire/client';
 import { FailPoints } from '@onward/wire/fail-points';
+import { waitForPort } from '@onward/wire/wait-for-port';
 import type { Logger } from 'pino';
 import { Conversation, type Rest } from './conversation.js';
 import { drive } from './drive.js';
@@ -14,7 +15,6 @@ import { Leases } from './leases.js';
 import { createPerform } from './perform.js';
 import { PlanCache } from './plan-cache.js';
 import type { Settings } from './settings.js';
-import { waitForValkey } from './wait-for-valkey.js';
 import { takeWakeUps } from './wake-ups.js';
 
 const SENDS_END_WITHIN_MS = 10_000;
@@ -31,7 +31,7 @@ export async function startWorker(settings: Settings, log: Logger, { signal }: {
   const client = new BackendClient({ ...settings.backend, log });
   const renewing = new BackendClient({ ...settings.backend });
   try {
-    await Promise.all([client.waitUntilReachable(log, { signal }), waitForValkey(settings.valkeyUrl, log, { signal })]);
+    await Promise.all([client.waitUntilReachable(log, { signal }), waitForPort('Valkey', settings.valkeyUrl, log, { signal })]);
   } catch (error) {
     client.close();
     renewing.close();
@@ -41,7 +41,7 @@ export async function startWorker(settings: Settings, log: Logger, { signal }: {
   const cut = new AbortController();
   const failPoints = new FailPoints(settings.failPoints);
   const leases = new Leases(renewing, randomUUID(), settings.leaseMs);
-  const backend = new Conversation(client, leases, new PlanCache());
+  const backend = new Conversation(client, leases, new PlanCache(), failPoints);
   const perform = createPerform({ allow: settings.allow, cut: cut.signal, failPoints });
   const inHand = new Set<Promise<Rest>>();
   const wakeUps = takeWakeUps({

@@ -82,12 +82,13 @@ const moved = z.discriminatedUnion('kind', [restsSchema, refusedSchema]);
 
 export const RUNTIME_PATTERNS = {
   /**
-   * Settle what is due, then give out the claim, or the same one again. `callId` is the hand-out number of the job: an equal one
-   * gets the same epoch, a higher one raises it, a lower one is refused. With `renew` it only prolongs the lease of `epoch`.
+   * Settle what is due, then give out the claim, or the same one again. `callId` is the hand-out number of the job, `handOutId` is made anew by
+   * whoever was handed it and kept when the call is sent again. The same hand-out gets the same epoch, a later one (a higher number, or
+   * an equal one of somebody else) raises it, a lower number is refused. With `renew` it only prolongs the lease of `epoch`.
    */
   'automation.runtime.run.prepare': {
     request: z.union([
-      z.strictObject({ runId, claimId, callId: z.number().int().nonnegative() }),
+      z.strictObject({ runId, claimId, callId: z.number().int().nonnegative(), handOutId: z.uuid() }),
       z.strictObject({ runId, claimId, renew: z.literal(true), epoch }),
     ]),
     reply: z.discriminatedUnion('kind', [

@@ -7,13 +7,14 @@
  */
 import type { MailJob } from '@onward/contracts/queues';
 import { BackendClient } from '@onward/wire/client';
+import { FailPoints } from '@onward/wire/fail-points';
+import { waitForPort } from '@onward/wire/wait-for-port';
 import type { Logger } from 'pino';
 import { handOver } from './hand-over.js';
 import { openMailQueue } from './mail-queue.js';
 import { deliver } from './send-message.js';
 import type { Settings } from './settings.js';
 import { openSmtpTransport } from './smtp-transport.js';
-import { waitForValkey } from './wait-for-valkey.js';
 
 const EXCHANGES_END_WITHIN_MS = 20_000;
 const RESULTS_END_WITHIN_MS = 3_000;
@@ -28,12 +29,13 @@ export interface Gateway {
 export async function startGateway(settings: Settings, log: Logger, { signal }: { signal: AbortSignal }): Promise<Gateway> {
   const backend = new BackendClient({ ...settings.backend, log });
   try {
-    await Promise.all([backend.waitUntilReachable(log, { signal }), waitForValkey(settings.valkeyUrl, log, { signal })]);
+    await Promise.all([backend.waitUntilReachable(log, { signal }), waitForPort('Valkey', settings.valkeyUrl, log, { signal })]);
   } catch (error) {
     backend.close();
     throw error;
   }
   const transport = openSmtpTransport(settings.smtpUrl, { connections: settings.concurrency });
+  const failPoints = new FailPoints(settings.failPoints);
   const cut = new AbortController();
   const giveUp = new AbortController();
   const inHand = new Set<Promise<unknown>>();
@@ -44,7 +46,12 @@ export async function startGateway(settings: Settings, log: Logger, { signal }: 
     deliver: (job: MailJob) => {
       const delivery = deliver(job, {
         backend,
-        handOver: (message, options) => handOver(transport, message, options),
+        handOver: async (message, options) => {
+          failPoints.reach('mail.before-smtp');
+          const result = await handOver(transport, message, options);
+          failPoints.reach('mail.after-smtp');
+          return result;
+        },
         announce: queue.announce,
         log,
         cut: cut.signal,

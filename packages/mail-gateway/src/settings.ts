@@ -13,6 +13,9 @@ function urlOf(...protocols: string[]) {
 }
 
 const settingsSchema = z.object({
+  NODE_ENV: z.string().default('development'),
+  ONWARD_TEST_CLOCK: z.enum(['', '0', '1', 'true', 'false']).default(''),
+  ONWARD_FAIL_POINTS: z.string().default(''),
   VALKEY_URL: urlOf('redis:', 'rediss:'),
   SMTP_URL: urlOf('smtp:', 'smtps:'),
   BACKEND_MICROSERVICE_TARGET_HOST: z.string().default('127.0.0.1'),
@@ -30,6 +33,8 @@ export interface Settings {
   backend: { host: string; port: number; secret: string; timeoutMs: number };
   /** Messages handed to SMTP at the same time, and SMTP connections held at most. */
   concurrency: number;
+  /** Read only with the test clock on. */
+  failPoints: string;
 }
 
 /** The settings, or one sentence for every variable that is missing or wrong. An empty variable counts as missing. */
@@ -50,6 +55,7 @@ export function readSettings(env: NodeJS.ProcessEnv = process.env): { kind: 'set
         timeoutMs: valid.AUTOMATIONS_BACKEND_RPC_TIMEOUT_MS,
       },
       concurrency: valid.MAIL_GATEWAY_CONCURRENCY,
+      failPoints: valid.NODE_ENV !== 'production' && /^(1|true)$/.test(valid.ONWARD_TEST_CLOCK) ? valid.ONWARD_FAIL_POINTS : '',
     },
   };
 }

@@ -31,6 +31,8 @@ export const NODE_TYPES = {
 
 type NodeTypeRules = { ports: readonly string[]; requiredPorts: readonly string[]; meets: 'passed' | 'performed' | 'ends'; pauses: boolean };
 export type KnownNodeType = keyof typeof NODE_TYPES;
+/** The types a run stops on to act or to wait. */
+export type PerformedNodeType = { [Type in KnownNodeType]: (typeof NODE_TYPES)[Type]['meets'] extends 'performed' ? Type : never }[KnownNodeType];
 export const KNOWN_NODE_TYPES = Object.keys(NODE_TYPES) as KnownNodeType[];
 
 /** True for a type of node this version knows. */

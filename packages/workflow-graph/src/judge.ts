@@ -1,5 +1,5 @@
 import { FAILURES, type FailureCode } from '@onward/contracts/errors';
-import type { Outcome } from '@onward/contracts/outcome';
+import type { Failure, Outcome } from '@onward/contracts/outcome';
 import type { Tally, Verb } from '@onward/contracts/patterns';
 import type { PlanNode } from '@onward/contracts/plan';
 
@@ -21,6 +21,12 @@ export type Judgement = { verb: 'advance'; port: string } | { verb: Exclude<Verb
 /** Failures in which bytes left and no complete answer came back. Under the policy `stop` nobody may guess what the target did. */
 const MAY_HAVE_HAPPENED: ReadonlySet<FailureCode> = new Set(['timeout', 'response_cut']);
 
+/** A broken connection is one only when bytes had left, which the sender says in the detail. */
+function mayHaveHappened({ code, detail }: Failure): boolean {
+  const hasLeft = typeof detail === 'object' && detail !== null && !Array.isArray(detail) && detail['mayHaveBeenSent'] === true;
+  return MAY_HAVE_HAPPENED.has(code) || (code === 'network' && hasLeft);
+}
+
 /** `tally` counts the failed and uncertain attempts of this step before the outcome in hand. */
 export function judge(outcome: Outcome, node: Pick<PlanNode, 'hasFailedPort' | 'uncertainPolicy'>, tally: Tally): Judgement {
   switch (outcome.kind) {
@@ -33,12 +39,13 @@ export function judge(outcome: Outcome, node: Pick<PlanNode, 'hasFailedPort' | '
     case 'uncertain':
       return { verb: node.uncertainPolicy === 'resend' && tally.uncertain < MAX_UNCERTAIN_RESENDS ? 'retry' : 'dead-letter' };
     case 'failed':
-      return judgeFailure(outcome.failure.code, node, tally);
+      return judgeFailure(outcome.failure, node, tally);
   }
 }
 
-function judgeFailure(code: FailureCode, node: Pick<PlanNode, 'hasFailedPort' | 'uncertainPolicy'>, tally: Tally): Judgement {
-  if (node.uncertainPolicy === 'stop' && MAY_HAVE_HAPPENED.has(code)) return { verb: 'dead-letter' };
+function judgeFailure(failure: Failure, node: Pick<PlanNode, 'hasFailedPort' | 'uncertainPolicy'>, tally: Tally): Judgement {
+  const { code } = failure;
+  if (node.uncertainPolicy === 'stop' && mayHaveHappened(failure)) return { verb: 'dead-letter' };
   const { retryable } = FAILURES[code];
   if (retryable && tally.failed + 1 < MAX_ATTEMPTS) return { verb: 'retry' };
   if (node.hasFailedPort) return { verb: 'advance', port: 'failed' };

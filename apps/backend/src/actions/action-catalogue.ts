@@ -10,8 +10,6 @@ export const ACTIONS = Symbol('actions');
 @Injectable()
 export class ActionCatalogue {
   private readonly byType = new Map<string, Action<unknown>>();
-  /** How often a run met a node or action that this version does not know, since the start. */
-  unknownMet = 0;
 
   constructor(
     @Inject(ACTIONS) actions: readonly Action<unknown>[],
@@ -31,9 +29,8 @@ export class ActionCatalogue {
     return this.byType;
   }
 
-  /** A run went past something unknown without acting: counted and logged, beside the mark on the run and the step. */
+  /** A run went past something unknown without acting: an error in the log, beside the count on the run and the mark on the step. */
   noteUnknown(met: readonly { runId: string; node: string; type: string }[]): void {
-    this.unknownMet += met.length;
     for (const one of met) this.log.error({ ...one }, 'a run met a type that this version does not know and went on without acting');
   }
 }

@@ -1,5 +1,6 @@
 import type { Json } from '@onward/contracts/json';
 import { change, rows, type Tx } from '../database/sql.js';
+import { storableJson } from '../database/storable-json.js';
 import { emitOwn } from '../events/emit-own.js';
 import type { EventBus } from '../events/event-bus.js';
 import { lockIdentities } from './lock-identities.js';
@@ -60,7 +61,7 @@ export async function updateContact(
     externalId,
     email,
     updated.emailProblem,
-    JSON.stringify(updated.attributes),
+    storableJson(updated.attributes),
   ]);
   await emitOwn(tx, bus, { type: 'contact.updated', contactId, payload: { changed: changedFields }, depth });
   return { kind: 'updated', contact: updated, changedFields };

@@ -2,6 +2,7 @@ import type { Json } from '@onward/contracts/json';
 import type { EventBus } from '../events/event-bus.js';
 import { newId } from '../database/new-id.js';
 import { change, rows, type Tx } from '../database/sql.js';
+import { storableJson } from '../database/storable-json.js';
 import { instantKey } from '../http/page.js';
 import { Problem } from '../http/problem.js';
 import { emitForEach } from './emit-for-each.js';
@@ -150,7 +151,7 @@ function columnsOf(drafts: Draft[]): unknown[] {
     drafts.map(({ externalId }) => externalId),
     drafts.map(({ email }) => email),
     drafts.map(({ emailProblem }) => emailProblem),
-    drafts.map(({ attributes }) => JSON.stringify(attributes)),
+    drafts.map(({ attributes }) => storableJson(attributes)),
   ];
 }
 

@@ -1,3 +1,5 @@
+import { storableJson } from './storable-json.js';
+
 /** Property → column. Statements and records of a table are made from one such list, so they cannot drift apart. */
 export type Columns<Row> = { [Property in keyof Row]-?: string };
 
@@ -11,7 +13,7 @@ export function selectList<Row>(columns: Columns<Row>, alias?: string): string {
 /** Rows as the JSON that `jsonb_populate_recordset(null::table, …)` takes: column names for keys. */
 export function toRecords<Row extends object>(columns: Columns<Row>, rows: readonly Row[]): string {
   const pairs = Object.entries<string>(columns) as [keyof Row & string, string][];
-  return JSON.stringify(rows.map((row) => Object.fromEntries(pairs.map(([property, column]) => [column, row[property]]))));
+  return storableJson(rows.map((row) => Object.fromEntries(pairs.map(([property, column]) => [column, row[property]]))));
 }
 
 /** `column = alias.column, …` for an UPDATE, without the ones named. */

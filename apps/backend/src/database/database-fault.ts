@@ -29,3 +29,10 @@ export function databaseFault(error: unknown): DatabaseFault | null {
   if (typeof code === 'string' && FAULT_OF_STATE[code]) return FAULT_OF_STATE[code];
   return driverError instanceof Error && driverError !== error ? databaseFault(driverError) : null;
 }
+
+/** Did Postgres end this transaction to let another one go on (deadlock, serialization)? Then the same work may be begun anew at once. */
+export function wasGivenUp(error: unknown): boolean {
+  if (!(error instanceof Error)) return false;
+  const { code, driverError } = error as Error & { code?: unknown; driverError?: unknown };
+  return code === '40P01' || code === '40001' || (driverError instanceof Error && driverError !== error && wasGivenUp(driverError));
+}

@@ -1,6 +1,7 @@
 import { newId } from '../database/new-id.js';
 import { outboxOf } from '../database/outbox.js';
 import { rows, type Tx } from '../database/sql.js';
+import { storableJson } from '../database/storable-json.js';
 import type { Mailbox } from './message.entity.js';
 import { domainOf } from './read-mailbox.js';
 
@@ -45,9 +46,9 @@ export async function insertMessage(tx: Tx, message: NewMessage): Promise<string
       message.isTransactional,
       message.skipReason === null ? 'prepared' : 'skipped',
       `<${id}@${domainOf(message.from)}>`,
-      JSON.stringify(message.from),
-      JSON.stringify(message.to),
-      message.replyTo && JSON.stringify(message.replyTo),
+      storableJson(message.from),
+      storableJson(message.to),
+      message.replyTo && storableJson(message.replyTo),
       message.subject,
       message.html,
       message.text,

@@ -1,6 +1,7 @@
 import type { MailResult } from '@onward/contracts/mail';
 import { MAX_UNCERTAIN_TRIES } from '@onward/contracts/mail';
 import { change, rows, type Tx } from '../database/sql.js';
+import { storableJson } from '../database/storable-json.js';
 import { emitOwn } from '../events/emit-own.js';
 import type { EventBus } from '../events/event-bus.js';
 import { resolveWait } from '../runtime/resolve-wait.js';
@@ -44,7 +45,7 @@ export async function markFailed(tx: Tx, message: Message, failure: Extract<Mail
   Object.assign(message, { state: 'failed', failure, begunUntil: null });
   await change(tx, `UPDATE messages SET state = 'failed', failure = $2, begun_until = NULL, ended_at = clock_timestamp() WHERE id = $1`, [
     message.id,
-    JSON.stringify(failure),
+    storableJson(failure),
   ]);
   if (failure.code === 'address_invalid' && message.contactId !== null) await noteBadAddress(tx, message.contactId, message.to.address, failure.message);
   await tellRun(tx, message);
@@ -60,7 +61,7 @@ export async function markUncertain(tx: Tx, message: Message, failure: Extract<M
     `UPDATE messages SET state = $2, try = $3, uncertain_tries = $4, failure = $5, begun_until = NULL, woken_at = NULL,
             ended_at = CASE WHEN $2 = 'uncertain' THEN clock_timestamp() END
       WHERE id = $1`,
-    [message.id, message.state, message.try, uncertainTries, JSON.stringify(failure)],
+    [message.id, message.state, message.try, uncertainTries, storableJson(failure)],
   );
   await tellRun(tx, message);
 }

@@ -6,6 +6,7 @@ import { Public } from '../access/public.js';
 import { rows } from '../database/sql.js';
 import { Drain } from './drain.js';
 import { Queues } from './queues.js';
+import { Workers } from './workers.js';
 
 /**
  * Is the process alive, and may traffic be sent to it? Without Postgres nothing can be accepted: not ready. Without Valkey everything is
@@ -19,6 +20,7 @@ export class HealthController {
     private readonly source: DataSource,
     private readonly queues: Queues,
     private readonly drain: Drain,
+    private readonly workers: Workers,
   ) {}
 
   @Get()
@@ -35,7 +37,7 @@ export class HealthController {
     const isReady = postgres.ok && !isEvicting && !this.drain.isDraining;
     const status = !isReady ? 'not_ready' : valkey.ok ? 'ready' : 'degraded';
     response.status(isReady ? HttpStatus.OK : HttpStatus.SERVICE_UNAVAILABLE);
-    return { status, postgres: postgres.detail, valkey: valkey.detail, ...(this.drain.isDraining ? { draining: true } : {}) };
+    return { status, postgres: postgres.detail, valkey: valkey.detail, ...this.workers.summary(), ...(this.drain.isDraining ? { draining: true } : {}) };
   }
 
   private async postgres(): Promise<{ ok: boolean; detail: string }> {

@@ -74,7 +74,7 @@ export class Queues implements Teller, OnApplicationShutdown {
 
   /** Answers how many were put on the queue: none when Valkey is away or the queue is long. */
   async addWakeUps(wakeUps: readonly PlannedWakeUp[]): Promise<number> {
-    if (wakeUps.length === 0 || this.isClosing || (await this.isLong())) return 0;
+    if (wakeUps.length === 0 || this.isClosing || !(await this.canTake())) return 0;
     const jobs = wakeUps.map(({ runId, claimId, delayMs }) => ({
       name: EXECUTE_RUN,
       data: { runId, claimId } satisfies WakeUp,
@@ -108,15 +108,15 @@ export class Queues implements Teller, OnApplicationShutdown {
     this.results.on('closed', () => connection.disconnect());
   }
 
-  /** Is the queue too long to be worth adding to? A hint, read at most once a second. */
-  async isLong(): Promise<boolean> {
+  /** Is it worth adding wake-ups: is the queue there, and not too long already? A hint, read at most once a second. Delayed ones do not count. */
+  async canTake(): Promise<boolean> {
     const now = Date.now();
     if (now - this.depth.readAt >= DEPTH_EVERY_MS) {
       this.depth = { known: this.depth.known, readAt: now };
-      const counted = await this.quietly(() => this.automations.getJobCountByTypes('waiting', 'delayed', 'prioritized'));
-      this.depth.known = typeof counted === 'number' ? counted : 0;
+      const counted = await this.quietly(() => this.automations.getJobCountByTypes('waiting', 'prioritized'));
+      this.depth.known = typeof counted === 'number' ? counted : Number.POSITIVE_INFINITY;
     }
-    return this.depth.known > LONG_QUEUE;
+    return this.depth.known <= LONG_QUEUE;
   }
 
   /** Is Valkey there, and set so that it throws nothing away? */

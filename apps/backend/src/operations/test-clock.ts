@@ -13,8 +13,8 @@ import { Sweeper } from '../sweeper/sweeper.js';
 const clockBody = z.union([z.strictObject({ advance: z.string().max(50) }), z.strictObject({ set: instantSchema })]);
 
 /**
- * Moves the clock of due times, forward only. Served only with ONWARD_TEST_CLOCK, which production refuses. What the move makes due gets
- * new claimIds, for the queue may hold delayed entries for the old ones; the answer comes after a full sweep.
+ * Moves the clock of due times, forward only. Served only with ONWARD_TEST_CLOCK, which production refuses. What is due then gets new
+ * claimIds, for the queue may hold delayed entries for the old ones; the answer comes after a full sweep.
  */
 @ApiTags('test')
 @Controller('test/clock')
@@ -37,7 +37,7 @@ export class TestClockController {
       const aheadMs = 'advance' in body ? lengthOf(body.advance) : Date.parse(body.set) - before.now.getTime();
       if (aheadMs < 0) throw new Problem('invalid', 'The clock moves forward only', { errors: [{ path: 'set', message: 'is in the past' }] });
       await rows(tx, 'UPDATE clock_offset SET offset_ms = offset_ms + $1', [Math.ceil(aheadMs)]);
-      const due = await rows<{ id: string }>(tx, 'SELECT id FROM runs WHERE due_at > $1 AND due_at <= onward_now() ORDER BY id FOR UPDATE', [before.now]);
+      const due = await rows<{ id: string }>(tx, 'SELECT id FROM runs WHERE due_at <= onward_now() ORDER BY id FOR UPDATE');
       await rows(
         tx,
         `UPDATE runs SET claim_id = new.claim_id, woken_at = NULL FROM jsonb_to_recordset($1::jsonb) AS new (id uuid, claim_id uuid) WHERE runs.id = new.id`,

@@ -12,7 +12,7 @@ export type Cancelled = 'now' | 'after_step' | 'before';
  */
 export function cancelRun(checkpoint: Checkpoint, bus: EventBus): Cancelled {
   const { state, id, isCancelAsked } = checkpoint.run;
-  if (state === 'cancelled' || isCancelAsked) return 'before';
+  if (state === 'cancelled' || (state === 'running' && isCancelAsked)) return 'before';
   if (!canMove(state, 'cancel')) throw new Problem('conflict', `Run ${id} has ended ${state} and cannot be cancelled`);
   if (state === 'running') {
     changeRun(checkpoint, { isCancelAsked: true });

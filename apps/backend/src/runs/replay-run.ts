@@ -1,6 +1,6 @@
 import { newId } from '../database/new-id.js';
 import { outboxOf } from '../database/outbox.js';
-import { rows } from '../database/sql.js';
+import { change, rows } from '../database/sql.js';
 import { Problem } from '../http/problem.js';
 import { attemptsOf, type Checkpoint, changeRun, writeAttempt } from '../runtime/checkpoint.js';
 import { canMove, stateAfter } from '../runtime/moves.js';
@@ -39,12 +39,22 @@ export async function replayRun(checkpoint: Checkpoint, { versionId }: { version
     dueAt: checkpoint.now,
     wokenAt: checkpoint.realNow,
     claimId,
-    callNo: -1,
     reentryKey,
     endReason: null,
     endedAt: null,
   });
+  if (failed?.status === 'uncertain' && version.versionId === run.versionId) await keepRequest(checkpoint, run.seq, seq);
   outboxOf(tx).wakeUps.push({ runId: run.id, claimId, delayMs: 0 });
+}
+
+/** What may have happened is sent again under the same key and with the same body, so that the target can tell. */
+async function keepRequest({ tx, run }: Checkpoint, from: number, to: number): Promise<void> {
+  await change(
+    tx,
+    `INSERT INTO outbound_requests (run_id, seq, request, idempotency_key, body_hash)
+     SELECT run_id, $3, request, idempotency_key, body_hash FROM outbound_requests WHERE run_id = $1 AND seq = $2`,
+    [run.id, from, to],
+  );
 }
 
 async function chosenVersion({ tx, run }: Checkpoint, versionId: string, versions: VersionReader) {

@@ -17,6 +17,7 @@ export const RUN_COLUMNS: Columns<Run> = {
   isHeld: 'is_held',
   claimId: 'claim_id',
   callNo: 'call_no',
+  handOutId: 'hand_out_id',
   epoch: 'epoch',
   leaseUntil: 'lease_until',
   lastClaimId: 'last_claim_id',

@@ -9,12 +9,12 @@ export const WAIT_REASONS = ['time', 'mail', 'event', 'target'] as const;
 export type WaitReason = (typeof WAIT_REASONS)[number];
 
 /**
- * A run is its own outbox: a row with `dueAt` and without `heldAt` is to be woken, and the queue is only told so.
+ * A run is its own outbox: a row with `dueAt` that is not held is to be woken, and the queue is only told so.
  * Kept slim, for it is rewritten at every step: what steps gave lives in `attempts`, what the run was started with in `run_contexts`.
  * No index stands on a column that an advance changes (only such updates stay HOT).
  *
  * - `node`, `seq`, `n`: the cursor: the step the run stands on, its number from 1, and the attempt in hand (from 1).
- * - `claimId`, `callNo`, `epoch`, `leaseUntil`: who may move it. Minted at every change that sets `dueAt`; the lease is real time.
+ * - `claimId`, `callNo`, `handOutId`, `epoch`, `leaseUntil`: who may move it. Minted at every change that sets `dueAt`; the lease is real time.
  * - `lastClaimId`, `lastEpoch`, `lastSeq`: the frame that committed last; its repeat is answered from what was recorded.
  * - `takeovers`: lapses and take-overs at this seq; 25 bury the run.
  * - `reentryKey`: set while the run is live and its workflow allows one run a contact.
@@ -62,6 +62,7 @@ export class Run {
   @Column('boolean', { name: 'is_held', default: false }) isHeld!: boolean;
   @Column('uuid', { name: 'claim_id' }) claimId!: string;
   @Column('int', { name: 'call_no', default: -1 }) callNo!: number;
+  @Column('uuid', { name: 'hand_out_id', nullable: true }) handOutId!: string | null;
   @Column('int', { default: 0 }) epoch!: number;
   @Column('timestamptz', { name: 'lease_until', nullable: true }) leaseUntil!: Date | null;
   @Column('uuid', { name: 'last_claim_id', nullable: true }) lastClaimId!: string | null;

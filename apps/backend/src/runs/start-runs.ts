@@ -1,6 +1,7 @@
 import { newId } from '../database/new-id.js';
 import { outboxOf } from '../database/outbox.js';
 import { change, rows, type Tx } from '../database/sql.js';
+import { storableJson } from '../database/storable-json.js';
 import type { WorkflowSettings } from '../workflows/workflow-settings.js';
 import type { RunContext } from './run-context.entity.js';
 import type { RunRefusalReason } from './run-refusal.entity.js';
@@ -27,11 +28,11 @@ export type Refusal = {
 export type Started = { planned: PlannedRun; runId: string } | { planned: PlannedRun; refused: RunRefusalReason };
 
 /**
- * Writes the pending runs, in workflow order, in the caller's transaction, and has the queue told after its commit. A contact that may not
+ * Writes the pending runs, in the order of workflow and contact, in the caller's transaction, and has the queue told after its commit. A contact that may not
  * enter (again) gets no run and a recorded refusal instead; a conflict of one never touches the others.
  */
 export async function startRuns(tx: Tx, planned: readonly PlannedRun[]): Promise<Started[]> {
-  const inOrder = [...planned].sort((a, b) => (a.workflowId < b.workflowId ? -1 : a.workflowId > b.workflowId ? 1 : 0));
+  const inOrder = [...planned].sort((a, b) => (orderOf(a) < orderOf(b) ? -1 : 1));
   const barred = await enterLedger(tx, inOrder);
   const tried = inOrder.filter((plan) => !barred.has(plan)).map((plan) => ({ plan, id: newId(), claimId: newId() }));
   const inserted = await insertRuns(tx, tried);
@@ -48,6 +49,11 @@ export async function startRuns(tx: Tx, planned: readonly PlannedRun[]): Promise
   return all;
 }
 
+/** Everybody who starts runs writes them in this order, so that two who meet on a unique key wait for each other in one direction only. */
+function orderOf({ workflowId, contactId }: PlannedRun): string {
+  return `${workflowId}:${contactId ?? ''}`;
+}
+
 /** Re-entry `never`: who stands in the ledger already may not enter. */
 async function enterLedger(tx: Tx, planned: readonly PlannedRun[]): Promise<Set<PlannedRun>> {
   const once = planned.filter(({ reentry, contactId }) => reentry === 'never' && contactId !== null);
@@ -57,7 +63,7 @@ async function enterLedger(tx: Tx, planned: readonly PlannedRun[]): Promise<Set<
     `INSERT INTO run_entries (workflow_id, contact_id)
      SELECT DISTINCT workflow_id, contact_id FROM jsonb_to_recordset($1::jsonb) AS one (workflow_id uuid, contact_id uuid) ORDER BY 1, 2
      ON CONFLICT DO NOTHING RETURNING workflow_id || ':' || contact_id AS key`,
-    [JSON.stringify(once.map(({ workflowId, contactId }) => ({ workflow_id: workflowId, contact_id: contactId })))],
+    [storableJson(once.map(({ workflowId, contactId }) => ({ workflow_id: workflowId, contact_id: contactId })))],
   );
   const free = new Set(entered.map(({ key }) => key));
   // Of two plans for one contact in one call only the first may enter.
@@ -85,12 +91,12 @@ async function insertRuns(tx: Tx, tried: readonly { plan: PlannedRun; id: string
        AS one (ord integer, id uuid, claim_id uuid, workflow_id uuid, version_id uuid, contact_id uuid, event_id text, node text, reentry_key text)
      ORDER BY ord
      ON CONFLICT DO NOTHING RETURNING id`,
-    [JSON.stringify(records)],
+    [storableJson(records)],
   );
   const ids = new Set(inserted.map(({ id }) => id));
   const contexts = tried.filter(({ id }) => ids.has(id)).map(({ id, plan }) => ({ run_id: id, context: plan.context }));
   if (contexts.length > 0) {
-    await change(tx, `INSERT INTO run_contexts SELECT * FROM jsonb_populate_recordset(null::run_contexts, $1::jsonb)`, [JSON.stringify(contexts)]);
+    await change(tx, `INSERT INTO run_contexts SELECT * FROM jsonb_populate_recordset(null::run_contexts, $1::jsonb)`, [storableJson(contexts)]);
   }
   return ids;
 }
@@ -104,7 +110,7 @@ export async function recordRefusals(tx: Tx, refusals: readonly Refusal[]): Prom
      SELECT id, workflow_id, version_id, event_id, contact_id, reason, detail FROM jsonb_populate_recordset(null::run_refusals, $1::jsonb)
      ON CONFLICT DO NOTHING`,
     [
-      JSON.stringify(
+      storableJson(
         refusals.map((refusal) => ({
           id: newId(),
           workflow_id: refusal.workflowId,

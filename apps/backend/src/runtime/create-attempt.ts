@@ -21,10 +21,6 @@ export async function createAttempt(checkpoint: Checkpoint, request: Request, ki
   if (place !== 'live' && place !== 'repeat') return refused(place);
   const { run } = checkpoint;
   if (run.state !== 'running') return rests(checkpoint);
-  if (run.isCancelAsked) {
-    endRun(checkpoint, { move: 'cancel', reason: 'cancelled by request' }, kit);
-    return rests(checkpoint);
-  }
   const version = await kit.versions.get(checkpoint.tx, run.versionId);
   const attempts = await attemptsOf(checkpoint, run.seq);
   const begun = attempts.find(({ n }) => n === run.n);
@@ -34,6 +30,12 @@ export async function createAttempt(checkpoint: Checkpoint, request: Request, ki
   const opened = isLeftSending(checkpoint, attempt)
     ? withOutcome(attempt, { ...failed('process_died', LEFT), kind: 'uncertain' }, version.planNode(run.node), tally, checkpoint.now)
     : attempt;
+  if (run.isCancelAsked) {
+    // Nothing new is begun; what was left without an outcome is recorded as such.
+    if (begun && opened !== attempt) writeAttempt(checkpoint, opened);
+    endRun(checkpoint, { move: 'cancel', reason: 'cancelled by request' }, kit);
+    return rests(checkpoint);
+  }
   if (opened !== begun) writeAttempt(checkpoint, opened);
   return replyOf(opened, attempts);
 }

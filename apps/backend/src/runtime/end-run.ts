@@ -1,6 +1,7 @@
 import type { Failure } from '@onward/contracts/outcome';
 import { newId } from '../database/new-id.js';
 import { rows } from '../database/sql.js';
+import { storableJson } from '../database/storable-json.js';
 import { emitOwn } from '../events/emit-own.js';
 import { type Checkpoint, changeRun } from './checkpoint.js';
 import { stateAfter } from './moves.js';
@@ -37,7 +38,7 @@ export function endRun(checkpoint: Checkpoint, end: End, kit: Pick<RuntimeKit, '
         seq,
         state,
         node,
-        JSON.stringify(failure),
+        storableJson(failure),
       ]);
     });
   }
@@ -45,7 +46,7 @@ export function endRun(checkpoint: Checkpoint, end: End, kit: Pick<RuntimeKit, '
   const type = failure ? 'run.failed' : 'run.succeeded';
   checkpoint.after.push(async (tx) => {
     if (!(await kit.bus.listening.wants(tx, type))) return;
-    const { depth } = await readContext(tx, runId);
+    const depth = (await readContext(tx, runId))?.depth ?? 0;
     await emitOwn(tx, kit.bus, { type, contactId, payload: { runId, workflowId, node, ...(failure ? { error: failure.code } : {}) }, depth: depth + 1 });
   });
 }

@@ -4,14 +4,15 @@ import type { OutboundRequest } from '@onward/contracts/outbound';
 import { failed, type Outcome } from '@onward/contracts/outcome';
 import type { ReplyOf, RequestOf } from '@onward/contracts/patterns';
 import { dueTime } from '@onward/workflow-graph/due-time';
-import { isTemplate, waitConfigSchema } from '@onward/workflow-graph/graph';
+import { isTemplate, type PerformedNodeType, waitConfigSchema } from '@onward/workflow-graph/graph';
 import type { ActionResult } from '../actions/action.js';
 import { rows } from '../database/sql.js';
+import { storableJson } from '../database/storable-json.js';
 import type { Attempt } from '../runs/attempt.entity.js';
 import { fill, TemplateError } from '../templates/fill.js';
 import type { Version } from '../workflows/read-version.js';
 import { attemptsOf, changeRun, type Checkpoint, placeOf, refused, rests, type StepRef, writeAttempt } from './checkpoint.js';
-import { outcomeOf, tallyBefore, withOutcome, withoutNul } from './outcomes.js';
+import { outcomeOf, tallyBefore, withOutcome } from './outcomes.js';
 import { readScope } from './read-scope.js';
 import type { RuntimeKit } from './runtime-kit.js';
 import type { Scope } from './scope.js';
@@ -38,7 +39,7 @@ export async function executeAction(checkpoint: Checkpoint, request: Request, ki
 
   const version = await kit.versions.get(checkpoint.tx, checkpoint.run.versionId);
   const result = await perform(checkpoint, version, attempt, kit);
-  const input = withoutNul(result.input ?? null);
+  const input = result.input ?? null;
   if (result.kind === 'send') {
     const frozen = await freeze(checkpoint, attempt, result.request);
     writeAttempt(checkpoint, { ...attempt, status: 'sending', epoch: checkpoint.run.epoch, input });
@@ -51,15 +52,33 @@ export async function executeAction(checkpoint: Checkpoint, request: Request, ki
   return { kind: 'outcome', outcome };
 }
 
+type Performer = (checkpoint: Checkpoint, version: Version, attempt: Attempt, config: Record<string, Json>, kit: RuntimeKit) => Promise<ActionResult>;
+
+/** How each type of node that acts or waits is performed; a type of NODE_TYPES without a line here does not compile. */
+const PERFORMERS = {
+  action: performAction,
+  wait: (checkpoint, _version, _attempt, config, kit) => performWait(checkpoint, config, kit),
+} as const satisfies Record<PerformedNodeType, Performer>;
+
 async function perform(checkpoint: Checkpoint, version: Version, attempt: Attempt, kit: RuntimeKit): Promise<ActionResult> {
   const node = version.compiled.node(attempt.node);
-  if (node?.type === 'wait') return performWait(checkpoint, node.config, kit);
-  if (node?.type !== 'action') return { kind: 'outcome', outcome: failed('unknown_node', `"${attempt.node}" is not a node that can be performed`) };
-  const named = node.config['action'];
+  if (!node || !Object.hasOwn(PERFORMERS, node.type))
+    return { kind: 'outcome', outcome: failed('unknown_node', `"${attempt.node}" is not a node that can be performed`) };
+  return PERFORMERS[node.type as PerformedNodeType](checkpoint, version, attempt, node.config, kit);
+}
+
+async function performAction(
+  checkpoint: Checkpoint,
+  version: Version,
+  attempt: Attempt,
+  nodeConfig: Record<string, Json>,
+  kit: RuntimeKit,
+): Promise<ActionResult> {
+  const named = nodeConfig['action'];
   const name = typeof named === 'string' ? named : '';
   const action = kit.actions.get(name);
   if (!action) return performUnknown(checkpoint, version, attempt.node, name, kit);
-  const config = action.config.safeParse(node.config['with'] ?? {});
+  const config = action.config.safeParse(nodeConfig['with'] ?? {});
   if (!config.success) {
     const [issue] = config.error.issues;
     return {
@@ -145,7 +164,7 @@ async function freeze(checkpoint: Checkpoint, attempt: Attempt, request: Outboun
     [
       attempt.runId,
       attempt.seq,
-      JSON.stringify(request),
+      storableJson(request),
       request.headers['idempotency-key'] ?? '',
       createHash('sha256')
         .update(request.body ?? '')

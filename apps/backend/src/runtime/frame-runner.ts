@@ -9,6 +9,8 @@ import { LOGGER } from '../operations/logger.js';
 import { Queues } from '../operations/queues.js';
 import { type Checkpoint, changeRun, lockRun, refused, restore, saveCheckpoints, snapshot, type StepRef } from './checkpoint.js';
 import { HANDLERS } from './handlers.js';
+import { isEnded } from './moves.js';
+import { countFailedClaim } from './prepare-run.js';
 import { isRenewal, renewLeases } from './renew-leases.js';
 import { RpcFailure, rpcErrorOf } from './rpc-failure.js';
 import { RuntimeKit } from './runtime-kit.js';
@@ -48,14 +50,14 @@ export class FrameRunner {
 
   /** The runs of a frame know nothing of each other: one that fails takes no other with it. */
   async frame(runs: readonly { items: readonly FrameItem[] }[]): Promise<FrameReply> {
-    const renewals = runs.flatMap(({ items }) => items).filter(isRenewal);
+    const renewals = runs.flatMap(({ items }) => (items.length === 1 ? items : [])).filter(isRenewal);
     const renewed = await renewLeases(this.source, renewals, this.kit.settings.leaseMs).catch((error: unknown) => {
       throw new RpcFailure(this.toError(error));
     });
     const answers = await Promise.all(
       runs.map(async ({ items }) => {
         const only = items[0];
-        const replies = only && isRenewal(only) ? [{ reply: renewed.get(only) ?? refused('unknown_run') }] : await this.runItems(items);
+        const replies = only && isRenewal(only) && items.length === 1 ? [renewed.get(only) ?? { reply: refused('unknown_run') }] : await this.runItems(items);
         return { replies };
       }),
     );
@@ -66,10 +68,17 @@ export class FrameRunner {
     const read = readItems(items);
     if ('error' in read) return [read];
     const only = items[0];
+    if (only && isRenewal(only)) return [await this.renewAlone(only)];
+    const answers = await this.inOneTransaction(read.runId, items);
+    const [first] = answers;
+    if (first && 'error' in first && first.error.code === 'internal') await this.countFailure(read.runId, only).catch((fault: unknown) => this.toError(fault));
+    return answers;
+  }
+
+  private async inOneTransaction(runId: string, items: readonly FrameItem[]): Promise<ItemReply[]> {
     try {
-      if (only && isRenewal(only)) return [{ reply: (await renewLeases(this.source, [only], this.kit.settings.leaseMs)).get(only) ?? refused('unknown_run') }];
       return await transactAndTell(this.source, this.queues, async (tx) => {
-        const checkpoint = await lockRun(tx, read.runId);
+        const checkpoint = await lockRun(tx, runId);
         if (!checkpoint) return [{ reply: refused('unknown_run') }];
         const replies = await this.handleInOrder(checkpoint, items);
         await saveCheckpoints(tx, [checkpoint]);
@@ -81,6 +90,25 @@ export class FrameRunner {
     } finally {
       this.kit.failPoints.reach('frame.after-commit');
     }
+  }
+
+  private async renewAlone(item: FrameItem): Promise<ItemReply> {
+    try {
+      return (await renewLeases(this.source, [item], this.kit.settings.leaseMs)).get(item) ?? { reply: refused('unknown_run') };
+    } catch (error) {
+      return { error: this.toError(error) };
+    }
+  }
+
+  /** A claim that cannot even be given out is counted like a take-over, so that such a run is given up some day and not tried for ever. */
+  private async countFailure(runId: string, first: FrameItem | undefined): Promise<void> {
+    if (first?.pattern !== 'automation.runtime.run.prepare') return;
+    await transactAndTell(this.source, this.queues, async (tx) => {
+      const checkpoint = await lockRun(tx, runId);
+      if (!checkpoint || checkpoint.run.claimId !== first.data['claimId'] || isEnded(checkpoint.run.state)) return;
+      countFailedClaim(checkpoint, this.kit);
+      await saveCheckpoints(tx, [checkpoint]);
+    });
   }
 
   private async handleInOrder(checkpoint: Checkpoint, items: readonly FrameItem[]): Promise<ItemReply[]> {
@@ -144,6 +172,7 @@ function readItems(items: readonly FrameItem[]): ReadItems {
   let runId: string | undefined;
   let hasClaimed = false;
   for (const [index, { pattern, data }] of items.entries()) {
+    if (items.length > 1 && isRenewal({ pattern, data })) return { error: { code: 'invalid', detail: `items[${index}]: a renewal comes alone` } };
     const parsed = RUNTIME_PATTERNS[pattern].request.safeParse(data);
     if (!parsed.success) return { error: { code: 'invalid', detail: `${pattern}: ${describe(parsed.error.issues)}` } };
     const request = parsed.data as { runId: string; epoch?: number; seq?: number };

@@ -1,4 +1,4 @@
-import { failed } from '@onward/contracts/outcome';
+import { type Failure, failed } from '@onward/contracts/outcome';
 import type { ReplyOf, RequestOf } from '@onward/contracts/patterns';
 import { rows } from '../database/sql.js';
 import { attemptsOf, type Checkpoint, placeOf, refused, rests, type StepRef } from './checkpoint.js';
@@ -16,15 +16,24 @@ export async function getPlan(checkpoint: Checkpoint, request: Request, kit: Run
   const place = placeOf(checkpoint, request);
   if (place !== 'live' && place !== 'repeat') return refused(place);
   if (checkpoint.run.state !== 'running') return rests(checkpoint);
-  const { run, tx } = checkpoint;
-  const version = await kit.versions.get(tx, run.versionId);
-  if (run.contactId !== null) {
-    const [contact] = await rows(tx, 'SELECT 1 FROM contacts WHERE id = $1', [run.contactId]);
-    if (!contact) {
-      await attemptsOf(checkpoint, run.seq);
-      failHere(checkpoint, version, failed('contact_deleted', `The contact ${run.contactId} was deleted after the run had been started`).failure, kit);
-      return rests(checkpoint);
-    }
+  const { run } = checkpoint;
+  const version = await kit.versions.get(checkpoint.tx, run.versionId);
+  const gone = await whatIsGone(checkpoint);
+  if (gone) {
+    await attemptsOf(checkpoint, run.seq);
+    failHere(checkpoint, version, gone, kit);
+    return rests(checkpoint);
   }
   return { kind: 'plan', versionId: run.versionId, ...(request.nodes ? { plan: version.plan } : {}) };
+}
+
+async function whatIsGone({ tx, run }: Checkpoint): Promise<Failure | null> {
+  const [found] = await rows<{ hasContact: boolean; hasContext: boolean }>(
+    tx,
+    `SELECT $2::uuid IS NULL OR EXISTS (SELECT 1 FROM contacts WHERE id = $2) AS "hasContact",
+            EXISTS (SELECT 1 FROM run_contexts WHERE run_id = $1) AS "hasContext"`,
+    [run.id, run.contactId],
+  );
+  if (!found?.hasContact) return failed('contact_deleted', `The contact ${run.contactId} was deleted after the run had been started`).failure;
+  return found.hasContext ? null : failed('context_missing', 'What the run was started with is no longer there').failure;
 }

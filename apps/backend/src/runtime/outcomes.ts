@@ -1,5 +1,4 @@
 import { FAILURES } from '@onward/contracts/errors';
-import type { Json } from '@onward/contracts/json';
 import type { Outcome } from '@onward/contracts/outcome';
 import type { Tally } from '@onward/contracts/patterns';
 import type { PlanNode } from '@onward/contracts/plan';
@@ -37,14 +36,14 @@ export function withOutcome(attempt: Attempt, outcome: Outcome, node: PlanNode, 
   };
   switch (outcome.kind) {
     case 'done':
-      return { ...recorded, output: withoutNul(outcome.output), warnings: outcome.warnings ?? null, mark: outcome.mark ?? null };
+      return { ...recorded, output: outcome.output, warnings: outcome.warnings ?? null, mark: outcome.mark ?? null };
     case 'wait':
       return { ...recorded, output: { dueAt: outcome.dueAt, why: outcome.why } };
     case 'suspended':
       return { ...recorded, output: { key: outcome.key, why: outcome.why, ...(outcome.dueAt ? { dueAt: outcome.dueAt } : {}) } };
     case 'failed':
     case 'uncertain':
-      return { ...recorded, failure: withoutNul(outcome.failure as unknown as Json) as unknown as Attempt['failure'] };
+      return { ...recorded, failure: outcome.failure };
     case 'not_sent':
       return { ...recorded, output: { why: outcome.why } };
   }
@@ -74,13 +73,4 @@ export function outcomeOf(attempt: Attempt): Outcome | null {
     case 'not_sent':
       return { kind: 'not_sent', why: (attempt.output as { why: string }).why };
   }
-}
-
-/** Postgres text and jsonb cannot hold U+0000; what came from outside may. */
-export function withoutNul(value: Json): Json {
-  const text = JSON.stringify(value) as string | undefined;
-  if (text === undefined) return null;
-  return text.includes('\\u0000')
-    ? (JSON.parse(text, (_key, item: unknown) => (typeof item === 'string' ? item.replaceAll('\u0000', '\uFFFD') : item)) as Json)
-    : value;
 }

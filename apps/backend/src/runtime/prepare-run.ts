@@ -7,6 +7,7 @@ import { endRun } from './end-run.js';
 import { canMove, stateAfter } from './moves.js';
 import { tallyBefore, withOutcome } from './outcomes.js';
 import { enterNode } from './pass-nodes.js';
+import { restRun } from './rest-run.js';
 import type { RuntimeKit } from './runtime-kit.js';
 
 /** A step that was lapsed or taken over this often brings its workers down, and buries its run. */
@@ -17,13 +18,14 @@ type Reply = ReplyOf<'automation.runtime.run.prepare'>;
 
 /**
  * Gives out the claim. Of a resting run: when it is due, under a new epoch, and what it waited for is settled first. Of a running one:
- * to the same hand-out of the job the same epoch again; to a later hand-out a higher one (a take-over); to an earlier one nothing.
+ * to the same hand-out of the job the same epoch again; to a later one a higher epoch (a take-over); to an earlier one nothing. A job that
+ * was lost and added again counts its hand-outs from one, so the number alone does not tell two of them apart: each has an id too.
  * Who holds an older epoch is refused from then on, whatever its lease says.
  */
-export async function prepareRun(checkpoint: Checkpoint, { claimId, callId }: Request, kit: RuntimeKit): Promise<Reply> {
+export async function prepareRun(checkpoint: Checkpoint, { claimId, ...handOut }: Request, kit: RuntimeKit): Promise<Reply> {
   const { run } = checkpoint;
   if (run.claimId !== claimId) return refused('stale_claim');
-  if (run.state === 'running') return takeOver(checkpoint, callId, kit);
+  if (run.state === 'running') return takeOver(checkpoint, handOut, kit);
   if (!canMove(run.state, 'claim')) return rests(checkpoint);
   if (run.dueAt === null) return rests(checkpoint);
   if (await isPaused(checkpoint)) {
@@ -32,22 +34,23 @@ export async function prepareRun(checkpoint: Checkpoint, { claimId, callId }: Re
   }
   const inMs = run.dueAt.getTime() - checkpoint.now.getTime();
   if (inMs > 0) return { kind: 'not_due', dueAt: run.dueAt.toISOString(), inMs };
-  return claim(checkpoint, callId, kit);
+  return claim(checkpoint, handOut, kit);
 }
 
-async function claim(checkpoint: Checkpoint, callId: number, kit: RuntimeKit): Promise<Reply> {
+type HandOut = Pick<Request, 'callId' | 'handOutId'>;
+
+async function claim(checkpoint: Checkpoint, handOut: HandOut, kit: RuntimeKit): Promise<Reply> {
   const { run } = checkpoint;
   const { state, resolution, waitReason } = run;
   changeRun(checkpoint, {
-    ...held(checkpoint, callId, kit),
+    ...held(checkpoint, handOut, kit),
     state: stateAfter(state, 'claim'),
     epoch: run.epoch + 1,
     dueAt: null,
     wokenAt: null,
     isHeld: false,
-    waitReason: null,
-    waitKey: null,
-    resolution: null,
+    // Only a wait that ends here is over. A run taken back by a lapse keeps the key of the step it has begun, and what came for it.
+    ...(state === 'waiting' ? { waitReason: null, waitKey: null, resolution: null } : {}),
   });
   const version = await kit.versions.get(checkpoint.tx, run.versionId);
   if (state === 'waiting') {
@@ -70,17 +73,32 @@ function timeOut(reason: Run['waitReason']): Outcome {
   return reason === 'time' ? { kind: 'done', output: null } : { kind: 'done', output: null, port: 'timeout' };
 }
 
-async function takeOver(checkpoint: Checkpoint, callId: number, kit: RuntimeKit): Promise<Reply> {
+async function takeOver(checkpoint: Checkpoint, handOut: HandOut, kit: RuntimeKit): Promise<Reply> {
   const { run } = checkpoint;
-  if (callId < run.callNo) return refused('lower_call');
-  if (callId === run.callNo) {
-    changeRun(checkpoint, held(checkpoint, callId, kit));
+  if (handOut.callId < run.callNo) return refused('lower_call');
+  if (handOut.callId === run.callNo && handOut.handOutId === run.handOutId) {
+    changeRun(checkpoint, held(checkpoint, handOut, kit));
     return claimed(checkpoint, kit);
   }
   const takeovers = run.takeovers + 1;
-  changeRun(checkpoint, { ...held(checkpoint, callId, kit), epoch: run.epoch + 1, takeovers });
+  changeRun(checkpoint, { ...held(checkpoint, handOut, kit), epoch: run.epoch + 1, takeovers });
   if (takeovers >= MAX_TAKEOVERS) buryPoison(checkpoint, kit);
+  else if (await isPaused(checkpoint)) {
+    restRun(checkpoint, 'release', { dueAt: checkpoint.now, isHeld: true });
+    return { kind: 'held' };
+  }
   return claimed(checkpoint, kit);
+}
+
+/** A claim failed by a fault of ours: counted, and once too often the run is given up where it stands. */
+export function countFailedClaim(checkpoint: Checkpoint, kit: RuntimeKit): void {
+  const takeovers = checkpoint.run.takeovers + 1;
+  changeRun(checkpoint, { takeovers });
+  if (takeovers < MAX_TAKEOVERS) return;
+  if (checkpoint.run.state !== 'running') {
+    changeRun(checkpoint, { state: stateAfter(checkpoint.run.state, 'claim'), epoch: checkpoint.run.epoch + 1, dueAt: null, leaseUntil: checkpoint.realNow });
+  }
+  buryPoison(checkpoint, kit);
 }
 
 /** Gives up a run whose step was taken up again too often. */
@@ -89,8 +107,8 @@ export function buryPoison(checkpoint: Checkpoint, kit: RuntimeKit): void {
   endRun(checkpoint, { move: 'bury', failure }, kit);
 }
 
-function held(checkpoint: Checkpoint, callNo: number, kit: RuntimeKit): Partial<Run> {
-  return { callNo, leaseUntil: new Date(checkpoint.realNow.getTime() + kit.settings.leaseMs) };
+function held(checkpoint: Checkpoint, { callId, handOutId }: HandOut, kit: RuntimeKit): Partial<Run> {
+  return { callNo: callId, handOutId, leaseUntil: new Date(checkpoint.realNow.getTime() + kit.settings.leaseMs) };
 }
 
 function claimed(checkpoint: Checkpoint, kit: RuntimeKit): Reply {

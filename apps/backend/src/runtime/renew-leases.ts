@@ -1,4 +1,4 @@
-import type { FrameItem } from '@onward/contracts/frame';
+import type { FrameItem, RpcError } from '@onward/contracts/frame';
 import { RUNTIME_PATTERNS, type ReplyOf } from '@onward/contracts/patterns';
 import type { DataSource } from 'typeorm';
 import { rows } from '../database/sql.js';
@@ -6,7 +6,9 @@ import { refused } from './checkpoint.js';
 import { whereCan } from './moves.js';
 
 type Renewal = { runId: string; claimId: string; renew: true; epoch: number };
-type Reply = ReplyOf<'automation.runtime.run.prepare'>;
+type Renewed = { reply: ReplyOf<'automation.runtime.run.prepare'> } | { error: RpcError };
+
+const BUSY: RpcError = { code: 'unavailable', detail: 'The run is being moved at this moment; its lease is as it was' };
 
 export function isRenewal({ pattern, data }: FrameItem): boolean {
   return pattern === 'automation.runtime.run.prepare' && data['renew'] === true;
@@ -14,29 +16,35 @@ export function isRenewal({ pattern, data }: FrameItem): boolean {
 
 /**
  * Prolongs the leases of all runs a worker holds, in one statement. Never raises an epoch, locks nothing longer than itself and takes no
- * part in what a frame may repeat. A run that is under another claim or epoch by now is refused: its worker lets go of it.
+ * part in what a frame may repeat. It waits for no run: one that is locked is neither renewed nor refused, and the next renewal asks again. A run that is under another claim or epoch by now is refused: its worker lets go of it.
  */
-export async function renewLeases(source: DataSource, items: readonly FrameItem[], leaseMs: number): Promise<Map<FrameItem, Reply>> {
+export async function renewLeases(source: DataSource, items: readonly FrameItem[], leaseMs: number): Promise<Map<FrameItem, Renewed>> {
   if (items.length === 0) return new Map();
   const asked = new Map<FrameItem, Renewal>();
   for (const item of items) {
     const parsed = RUNTIME_PATTERNS['automation.runtime.run.prepare'].request.safeParse(item.data);
     if (parsed.success && 'renew' in parsed.data) asked.set(item, parsed.data);
   }
-  const renewed = await rows<{ id: string }>(
+  const renewed = await rows<{ id: string; isRenewed: boolean }>(
     source,
-    `UPDATE runs SET lease_until = clock_timestamp() + $2 * interval '1 millisecond'
-     FROM jsonb_to_recordset($1::jsonb) AS asked ("runId" uuid, "claimId" uuid, epoch integer)
-     WHERE runs.id = asked."runId" AND runs.claim_id = asked."claimId" AND runs.epoch = asked.epoch AND ${whereCan('advance')}
-     RETURNING runs.id`,
+    `WITH asked AS (SELECT * FROM jsonb_to_recordset($1::jsonb) AS one ("runId" uuid, "claimId" uuid, epoch integer)),
+          mine AS (
+            SELECT runs.id FROM runs JOIN asked ON runs.id = asked."runId" AND runs.claim_id = asked."claimId" AND runs.epoch = asked.epoch
+            WHERE ${whereCan('advance')}),
+          renewed AS (
+            UPDATE runs SET lease_until = clock_timestamp() + $2 * interval '1 millisecond'
+            WHERE id IN (SELECT id FROM runs WHERE id IN (SELECT id FROM mine) ORDER BY id FOR NO KEY UPDATE SKIP LOCKED)
+              AND (id, claim_id, epoch) IN (SELECT "runId", "claimId", epoch FROM asked) AND ${whereCan('advance')}
+            RETURNING id)
+     SELECT mine.id, renewed.id IS NOT NULL AS "isRenewed" FROM mine LEFT JOIN renewed USING (id)`,
     [JSON.stringify([...asked.values()]), leaseMs],
   );
-  const held = new Set(renewed.map(({ id }) => id));
+  const found = new Map(renewed.map((run) => [run.id, run]));
   return new Map(
-    items.map((item) => {
-      const renewal = asked.get(item);
-      const reply: Reply = renewal && held.has(renewal.runId) ? { kind: 'renewed', leaseMs } : refused('stale_epoch');
-      return [item, reply];
+    items.map((item): [FrameItem, Renewed] => {
+      const run = found.get(asked.get(item)?.runId ?? '');
+      if (!run) return [item, { reply: refused('stale_epoch') }];
+      return [item, run.isRenewed ? { reply: { kind: 'renewed', leaseMs } } : { error: BUSY }];
     }),
   );
 }

@@ -2,6 +2,7 @@ import type { Outcome } from '@onward/contracts/outcome';
 import { newId } from '../database/new-id.js';
 import { outboxOf } from '../database/outbox.js';
 import { change, rows, type Tx } from '../database/sql.js';
+import { storableJson } from '../database/storable-json.js';
 import type { Run } from '../runs/run.entity.js';
 
 /**
@@ -17,12 +18,12 @@ export async function resolveWait(tx: Tx, { runId, key, outcome }: { runId: stri
   ]);
   if (!run || run.waitKey !== key || run.resolution !== null) return false;
   if (run.state !== 'waiting') {
-    return (await change(tx, 'UPDATE runs SET resolution = $2 WHERE id = $1', [runId, JSON.stringify(outcome)])) === 1;
+    return (await change(tx, 'UPDATE runs SET resolution = $2 WHERE id = $1', [runId, storableJson(outcome)])) === 1;
   }
   const claimId = newId();
   await change(tx, `UPDATE runs SET resolution = $2, claim_id = $3, due_at = onward_now(), woken_at = clock_timestamp() WHERE id = $1 AND resolution IS NULL`, [
     runId,
-    JSON.stringify(outcome),
+    storableJson(outcome),
     claimId,
   ]);
   outboxOf(tx).wakeUps.push({ runId, claimId, delayMs: 0 });

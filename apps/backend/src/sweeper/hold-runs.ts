@@ -16,22 +16,41 @@ export function holdRuns(tx: Tx): Promise<number> {
   );
 }
 
-/** Lets go of what was held in workflows that are no longer paused, the oldest first and at most `limit`, each under a new claimId. */
-export async function letGoOfRuns(tx: Tx, limit: number): Promise<number> {
-  const held = await rows<{ id: string }>(
+/** Runs of one workflow let go of in a second, however many backends sweep, and at most so many at once. */
+const LET_GO_PER_SECOND = 50;
+const LET_GO_AT_ONCE = 250;
+
+/** Lets go of what was held in workflows that are no longer paused, at a pace, the oldest first, each under a new claimId. Answers how many. */
+export async function letGoOfRuns(tx: Tx): Promise<number> {
+  const workflows = await rows<{ id: string; share: number }>(
     tx,
-    `SELECT runs.id FROM runs JOIN workflows ON workflows.id = workflow_id
-     WHERE is_held AND workflows.status <> 'paused' ORDER BY due_at, runs.id LIMIT $1 FOR UPDATE OF runs SKIP LOCKED`,
-    [limit],
+    `SELECT id, least($2, floor($1 * coalesce(extract(epoch FROM clock_timestamp() - let_go_at), 5)))::int AS share
+     FROM workflows WHERE status <> 'paused' AND EXISTS (SELECT 1 FROM runs WHERE workflow_id = workflows.id AND is_held)
+     ORDER BY id FOR UPDATE SKIP LOCKED`,
+    [LET_GO_PER_SECOND, LET_GO_AT_ONCE],
   );
-  if (held.length === 0) return 0;
+  let count = 0;
+  for (const { id, share } of workflows) {
+    if (share === 0) continue;
+    count += await letGoOf(tx, id, share);
+    await change(tx, 'UPDATE workflows SET let_go_at = clock_timestamp() WHERE id = $1', [id]);
+  }
+  return count;
+}
+
+async function letGoOf(tx: Tx, workflowId: string, share: number): Promise<number> {
+  const held = await rows<{ id: string }>(tx, `SELECT id FROM runs WHERE workflow_id = $1 AND is_held ORDER BY due_at, id LIMIT $2 FOR UPDATE SKIP LOCKED`, [
+    workflowId,
+    share,
+  ]);
   const freed = held.map(({ id }) => ({ id, claim_id: newId() }));
-  await rows(
+  if (freed.length === 0) return 0;
+  await change(
     tx,
     `UPDATE runs SET is_held = false, claim_id = new.claim_id, woken_at = clock_timestamp()
      FROM jsonb_to_recordset($1::jsonb) AS new (id uuid, claim_id uuid) WHERE runs.id = new.id`,
     [JSON.stringify(freed)],
   );
   outboxOf(tx).wakeUps.push(...freed.map(({ id, claim_id }) => ({ runId: id, claimId: claim_id, delayMs: 0 })));
-  return held.length;
+  return freed.length;
 }

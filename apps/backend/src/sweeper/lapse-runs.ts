@@ -2,30 +2,33 @@ import { newId } from '../database/new-id.js';
 import { outboxOf } from '../database/outbox.js';
 import { rows, type Tx } from '../database/sql.js';
 import { lockRun, saveCheckpoints } from '../runtime/checkpoint.js';
+import { endRun } from '../runtime/end-run.js';
 import { stateAfter, whereCan } from '../runtime/moves.js';
 import { buryPoison, MAX_TAKEOVERS } from '../runtime/prepare-run.js';
 import type { RuntimeKit } from '../runtime/runtime-kit.js';
 
-const BATCH = 500;
+export const LAPSE_BATCH = 500;
 
 /**
  * Takes back runs whose lease has lapsed (real time): pending again at the same step, under a new claimId, with nothing spent. A step that
- * lapsed too often is a poison step and its run is given up. Answers how many runs it took back.
+ * lapsed too often is a poison step and its run is given up; one whose cancel was asked for ends cancelled. Answers how many runs it took back.
  */
 export async function lapseRuns(tx: Tx, kit: RuntimeKit): Promise<number> {
-  const lapsed = await rows<{ id: string; takeovers: number }>(
+  const lapsed = await rows<{ id: string; takeovers: number; isCancelAsked: boolean }>(
     tx,
-    `SELECT id, takeovers FROM runs WHERE ${whereCan('lapse')} AND lease_until < clock_timestamp() ORDER BY id LIMIT $1 FOR UPDATE SKIP LOCKED`,
-    [BATCH],
+    `SELECT id, takeovers, is_cancel_asked AS "isCancelAsked" FROM runs
+     WHERE ${whereCan('lapse')} AND lease_until < clock_timestamp() ORDER BY id LIMIT $1 FOR UPDATE SKIP LOCKED`,
+    [LAPSE_BATCH],
   );
-  const poison = lapsed.filter(({ takeovers }) => takeovers + 1 >= MAX_TAKEOVERS);
-  for (const { id } of poison) {
+  const ending = lapsed.filter(({ takeovers, isCancelAsked }) => isCancelAsked || takeovers + 1 >= MAX_TAKEOVERS);
+  for (const { id, isCancelAsked } of ending) {
     const checkpoint = await lockRun(tx, id);
     if (!checkpoint) continue;
-    buryPoison(checkpoint, kit);
+    if (isCancelAsked) endRun(checkpoint, { move: 'cancel', reason: 'cancelled by request' }, kit);
+    else buryPoison(checkpoint, kit);
     await saveCheckpoints(tx, [checkpoint]);
   }
-  const back = lapsed.filter(({ takeovers }) => takeovers + 1 < MAX_TAKEOVERS).map(({ id }) => ({ id, claim_id: newId() }));
+  const back = lapsed.filter((run) => !ending.includes(run)).map(({ id }) => ({ id, claim_id: newId() }));
   await rows(
     tx,
     `UPDATE runs SET state = '${stateAfter('running', 'lapse')}', due_at = onward_now(), lease_until = NULL, claim_id = new.claim_id, takeovers = takeovers + 1, woken_at = clock_timestamp()

@@ -3,18 +3,15 @@ import type { Logger } from 'pino';
 import { DataSource } from 'typeorm';
 import { isUnavailable } from '../database/is-unavailable.js';
 import { transactAndTell } from '../database/outbox.js';
-import { change } from '../database/sql.js';
+import type { Tx } from '../database/sql.js';
 import { sweepMessages } from '../mail/sweep-messages.js';
 import { sweepNotices } from '../notifications/sweep-notices.js';
 import { LOGGER } from '../operations/logger.js';
 import { Queues } from '../operations/queues.js';
 import { RuntimeKit } from '../runtime/runtime-kit.js';
 import { holdRuns, letGoOfRuns } from './hold-runs.js';
-import { lapseRuns } from './lapse-runs.js';
+import { LAPSE_BATCH, lapseRuns } from './lapse-runs.js';
 import { WAKE_BATCH, wakeRuns } from './wake-runs.js';
-
-/** Runs let go of in a second when a workflow is resumed. */
-const RESUMED_PER_SECOND = 50;
 
 /**
  * Repairs: whatever was lost on the way (a wake-up, a worker, a mail result) is found here from the rows, every few seconds. Any number
@@ -64,33 +61,42 @@ export class Sweeper implements OnApplicationBootstrap, OnModuleDestroy {
     }, delayMs);
   }
 
+  /** Every duty is tried, whatever another comes to. */
   private async pass({ isFull }: { isFull: boolean }): Promise<void> {
-    try {
-      await this.sweep(isFull);
-      if (!this.isPresent) this.presentSince = Date.now();
-      this.isPresent = true;
-    } catch (error) {
-      if (isUnavailable(error)) this.isPresent = false;
-      this.log[isUnavailable(error) ? 'warn' : 'error']({ err: error }, 'a sweep failed; the next one tries again');
+    let isPresent = true;
+    for (const [duty, work] of Object.entries(this.duties(isFull))) {
+      try {
+        await work();
+      } catch (error) {
+        if (isUnavailable(error)) isPresent = false;
+        this.log[isUnavailable(error) ? 'warn' : 'error']({ err: error, duty }, 'a duty of the sweeper failed; the next pass tries again');
+      }
     }
+    if (isPresent && !this.isPresent) this.presentSince = Date.now();
+    this.isPresent = isPresent;
   }
 
-  private async sweep(isFull: boolean): Promise<void> {
-    const { sweepIntervalMs, leaseMs } = this.kit.settings;
-    const tell = <Result>(work: Parameters<typeof transactAndTell<Result>>[2]) => transactAndTell(this.source, this.queues, work);
-    if (this.isPresent && Date.now() - this.presentSince >= leaseMs) {
-      const lapsed = await tell((tx) => lapseRuns(tx, this.kit));
-      if (lapsed > 0) this.log.info({ lapsed }, 'leases lapsed; the runs are due again');
-    } else {
-      await change(this.source, 'SELECT 1');
-    }
-    await tell((tx) => holdRuns(tx));
-    await tell((tx) => letGoOfRuns(tx, Math.ceil((RESUMED_PER_SECOND * sweepIntervalMs) / 1_000)));
-    while (!(await this.queues.isLong())) {
-      const woken = await tell((tx) => wakeRuns(tx));
-      if (woken < WAKE_BATCH && !(isFull && woken > 0)) break;
-    }
-    await sweepMessages(this.source, this.queues);
-    await sweepNotices(this.source, this.queues, this.kit.settings);
+  private duties(isFull: boolean): Record<string, () => Promise<unknown>> {
+    const { leaseMs } = this.kit.settings;
+    const tell = <Result>(work: (tx: Tx) => Promise<Result>) => transactAndTell(this.source, this.queues, work);
+    return {
+      lapse: async () => {
+        if (!this.isPresent || Date.now() - this.presentSince < leaseMs) return;
+        for (let lapsed = LAPSE_BATCH; lapsed === LAPSE_BATCH; ) {
+          lapsed = await tell((tx) => lapseRuns(tx, this.kit));
+          if (lapsed > 0) this.log.info({ lapsed }, 'leases lapsed; the runs are due again');
+        }
+      },
+      hold: () => tell((tx) => holdRuns(tx)),
+      letGo: () => tell((tx) => letGoOfRuns(tx)),
+      wake: async () => {
+        while (await this.queues.canTake()) {
+          const woken = await tell((tx) => wakeRuns(tx));
+          if (woken < WAKE_BATCH && !(isFull && woken > 0)) break;
+        }
+      },
+      messages: () => sweepMessages(this.source, this.queues),
+      notices: () => sweepNotices(this.source, this.queues, this.kit.settings),
+    };
   }
 }

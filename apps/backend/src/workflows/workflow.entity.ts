@@ -19,6 +19,8 @@ export class Workflow {
   @Column('jsonb') settings!: WorkflowSettings;
   /** The published version that new runs take. */
   @Column('uuid', { name: 'version_id', nullable: true }) versionId!: string | null;
+  /** When runs held by a pause were let go of last (real clock); they are let go of at a pace. */
+  @Column('timestamptz', { name: 'let_go_at', nullable: true }) letGoAt!: Date | null;
   /** Rises with every change of the draft; a client may send it back as If-Match to not overwrite another's change. */
   @Column('int', { default: 1 }) revision!: number;
   @Column('timestamptz', { name: 'archived_at', nullable: true }) archivedAt!: Date | null;

@@ -60,6 +60,17 @@ const NAMES = {
   'notify-failed': 'automation.runtime.run.notify-failed',
 } as const satisfies Record<Short, RuntimePattern>;
 
+/** A `prepare` may leave out the id of its hand-out: equal numbers are then one hand-out. */
+type Given<S extends Short> = S extends 'prepare'
+  ? { runId: string; claimId: string } & ({ callId: number; handOutId?: string } | { renew: true; epoch: number })
+  : RequestOf<(typeof NAMES)[S]>;
+
+function handedOut(data: object): Record<string, unknown> {
+  const { callId, handOutId } = data as { callId?: number; handOutId?: string };
+  const id = handOutId ?? `00000000-0000-7000-8000-${String(callId).padStart(12, '0')}`;
+  return callId === undefined ? { ...data } : { ...data, handOutId: id };
+}
+
 /** A worker moved by hand: it says each call itself, so that a test can say it twice, late, wrongly or not at all. */
 export class HandWorker {
   readonly client: BackendClient;
@@ -68,13 +79,13 @@ export class HandWorker {
     this.client = new BackendClient({ host: '127.0.0.1', port: onward.backend.rpcPort, secret: onward.settings.rpcSecret, timeoutMs: 10_000 });
   }
 
-  call<S extends Short>(name: S, data: RequestOf<(typeof NAMES)[S]>): Promise<ReplyOf<(typeof NAMES)[S]>> {
-    return this.client.call(NAMES[name], data as never) as Promise<ReplyOf<(typeof NAMES)[S]>>;
+  call<S extends Short>(name: S, data: Given<S>): Promise<ReplyOf<(typeof NAMES)[S]>> {
+    return this.client.call(NAMES[name], handedOut(data) as never) as Promise<ReplyOf<(typeof NAMES)[S]>>;
   }
 
   /** One frame of one run; answers its replies (an error as `{ kind: 'error', code }`). */
   async frame(...items: [Short, Record<string, unknown>][]): Promise<{ kind: string; [key: string]: unknown }[]> {
-    const answer = await callFrame(this.client, { v: 1, runs: [{ items: items.map(([name, data]) => ({ pattern: NAMES[name], data })) }] });
+    const answer = await callFrame(this.client, { v: 1, runs: [{ items: items.map(([name, data]) => ({ pattern: NAMES[name], data: handedOut(data) })) }] });
     return (answer.runs[0]?.replies ?? []).map((one) => ('error' in one ? { kind: 'error', ...one.error } : (one.reply as { kind: string })));
   }
 

@@ -2,6 +2,7 @@ import type { Json } from '@onward/contracts/json';
 import { evaluateCondition } from '@onward/workflow-graph/condition';
 import { Inject, Injectable, type OnModuleInit } from '@nestjs/common';
 import type { Logger } from 'pino';
+import { databaseFault } from '../../database/database-fault.js';
 import { attempt, rows, type Tx } from '../../database/sql.js';
 import { EventBus, type Dispatch, type EmittedEvent, type EventListener } from '../../events/event-bus.js';
 import { LOGGER } from '../../operations/logger.js';
@@ -92,6 +93,7 @@ export class EventTrigger implements EventListener, OnModuleInit {
       };
     });
     if (tried.ok) return tried.value;
+    if (isPassing(tried.error)) throw tried.error;
     this.log.error({ err: tried.error, workflowId: workflow.id, eventId: event.id }, 'a workflow could not be matched; it is refused and the others go on');
     return refuse('workflow_broken', tried.error instanceof Error ? tried.error.message : String(tried.error));
   }
@@ -101,10 +103,12 @@ export class EventTrigger implements EventListener, OnModuleInit {
     if (planned.length === 0) return [];
     const together = await attempt(tx, () => startRuns(tx, planned));
     if (together.ok) return together.value;
+    if (isPassing(together.error)) throw together.error;
     const started: Started[] = [];
     for (const plan of planned) {
       const alone = await attempt(tx, () => startRuns(tx, [plan]));
       if (alone.ok) started.push(...alone.value);
+      else if (isPassing(alone.error)) throw alone.error;
       else {
         this.log.error(
           { err: alone.error, workflowId: plan.workflowId, eventId: plan.eventId },
@@ -116,6 +120,12 @@ export class EventTrigger implements EventListener, OnModuleInit {
     }
     return started;
   }
+}
+
+/** A database that is busy or away says nothing of the workflow: the emitter is told so and asks again. */
+function isPassing(error: unknown): boolean {
+  const fault = databaseFault(error);
+  return fault === 'busy' || fault === 'away';
 }
 
 function contextOf(event: EmittedEvent, contact: Awaited<ReturnType<typeof readContact>>): RunContext {
