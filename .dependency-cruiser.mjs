@@ -29,7 +29,7 @@ const PRODUCTION = '^(apps/backend|packages/(contracts|workflow-graph|egress|wir
 const QUEUE_FILES = ['apps/backend/src/operations/queues', 'packages/automation-worker/src/wake-ups', 'packages/mail-gateway/src/mail-queue'];
 
 /** Where a socket is opened or listened on: the frames' server and client. HTTP goes out through egress alone. */
-const SOCKET_FILES = ['apps/backend/src/runtime/rpc-server', 'packages/wire/src/connection'];
+const SOCKET_FILES = ['apps/backend/src/runtime/rpc-server', 'packages/wire/src/connection', 'packages/wire/src/wait-for-port'];
 
 const npmPackages = (names) => `node_modules/(${names.join('|')})/`;
 const exactly = (files) => `^(${files.join('|')})\\.ts$`;

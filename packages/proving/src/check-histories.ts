@@ -40,6 +40,7 @@ export async function checkHistories({ query, target, mail }: Pick<Installation,
     const graph = graphs.get(run.versionId);
     if (graph) breaches.push(...checkReplay(run, own, graph));
   }
+  breaches.push(...(await checkReasonsToWait(query)));
   breaches.push(...checkTarget(await readSent(query), target.requests()));
   breaches.push(...(await checkMail(await readMessages(query), mail.messages())));
   return breaches;
@@ -78,16 +79,27 @@ function checkReplay(run: RunRow, attempts: readonly AttemptRow[], graph: Return
     return { seq, node, type, port, ...(type === 'condition' && Array.isArray(input) ? { seen: input } : {}), ...(replayOf ? { replayOf } : {}) };
   });
   const replayed = replayHistory(graph, entries);
-  return replayed.ok ? [] : [`run ${run.id}: its history does not replay at step ${replayed.seq}: ${replayed.reason}`];
+  if (!replayed.ok) return [`run ${run.id}: its history does not replay at step ${replayed.seq}: ${replayed.reason}`];
+  const stands = replayed.at === run.node && replayed.seq === run.seq;
+  return stands ? [] : [`run ${run.id} stands at ${run.seq} ${run.node}, its history leads to ${replayed.seq} ${replayed.at}`];
+}
+
+/** Invariant 2: whoever waits has a time, or something that can still come. */
+async function checkReasonsToWait(query: Installation['query']): Promise<string[]> {
+  const lost = await query<{ id: string }>(
+    `SELECT id FROM runs WHERE state = 'waiting' AND due_at IS NULL
+       AND NOT EXISTS (SELECT 1 FROM messages WHERE 'mail:' || messages.id = wait_key AND messages.state IN ('prepared', 'begun'))`,
+  );
+  return lost.map(({ id }) => `run ${id} waits for something that has come or never will`);
 }
 
 type Sent = { key: string; hash: string; attempts: number };
 
 async function readSent(query: Installation['query']): Promise<Sent[]> {
   return query<Sent>(
-    `SELECT idempotency_key AS key, encode(body_hash, 'hex') AS hash,
-            (SELECT count(*)::int FROM attempts a WHERE a.run_id = o.run_id AND a.seq = o.seq) AS attempts
-     FROM outbound_requests o`,
+    `SELECT idempotency_key AS key, min(encode(body_hash, 'hex')) AS hash,
+            sum((SELECT count(*) FROM attempts a WHERE a.run_id = o.run_id AND a.seq = o.seq))::int AS attempts
+     FROM outbound_requests o GROUP BY idempotency_key`,
   );
 }
 
