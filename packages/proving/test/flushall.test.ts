@@ -10,8 +10,8 @@ let onward: Installation;
 beforeAll(async () => {
   services = await startOwnServices();
   onward = await install({
-    postgresUrl: services.postgres.current().url('postgres'),
-    valkeyUrl: services.valkey.current().url,
+    postgresUrl: services.postgres().url('postgres'),
+    valkeyUrl: services.valkey().url,
     env: { AUTOMATIONS_WORKER_CONCURRENCY: '20' },
   });
 });
@@ -33,7 +33,7 @@ test('FLUSHALL with 200 runs waiting, pending and running costs only latency', a
     const states = await query<{ state: string }>(`SELECT DISTINCT state FROM runs`);
     return ['pending', 'running', 'waiting'].every((state) => states.some((row) => row.state === state));
   });
-  const valkey = new Redis(services.valkey.current().url);
+  const valkey = new Redis(services.valkey().url);
   await valkey.flushall();
   valkey.disconnect();
   await api.must('POST', '/test/clock', { advance: '1h' });

@@ -16,7 +16,7 @@ let batch = 0;
 
 beforeAll(async () => {
   services = await startOwnServices();
-  onward = await install({ postgresUrl: services.postgres.current().url('postgres'), valkeyUrl: services.valkey.current().url });
+  onward = await install({ postgresUrl: services.postgres().url('postgres'), valkeyUrl: services.valkey().url });
   await makeTemplate(onward.api, 'hello');
   await publish(
     onward.api,
@@ -86,13 +86,13 @@ for (const process of ['worker-1', 'backend', 'gateway'] as const) {
 test('a kill -9 of Valkey in the middle of runs changes nothing about how they end', async () => {
   await emit();
   await targetHasSeen(10);
-  services.valkey.current().kill('SIGKILL');
+  services.valkey().kill('SIGKILL');
   await everythingEnds();
 });
 
 test('a kill -9 of Postgres in the middle of runs changes nothing about how they end', async () => {
   await emit();
   await targetHasSeen(10);
-  services.postgres.current().kill('SIGKILL');
+  services.postgres().kill('SIGKILL');
   await everythingEnds();
 });

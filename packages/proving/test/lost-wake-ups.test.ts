@@ -8,7 +8,7 @@ beforeAll(async () => {
     postgresUrl: process.env['ONWARD_TEST_POSTGRES_URL'] ?? '',
     valkeyUrl: process.env['ONWARD_TEST_VALKEY_URL'] ?? '',
     env: { AUTOMATIONS_SWEEP_INTERVAL_MS: '5000' },
-    // The second thing that would be told the queue is the run's wake-up; every later one is told.
+    // The first thing the queue would be told is the run's wake-up; every later one is told.
     failPoints: { backend: 'commit.before-enqueue:skip@1' },
   });
 });
