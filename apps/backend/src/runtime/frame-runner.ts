@@ -1,3 +1,4 @@
+import { ERRORS } from '@onward/contracts/errors';
 import type { FrameItem, FrameReply, RpcError } from '@onward/contracts/frame';
 import { RUNTIME_PATTERNS, type RuntimePattern, type RuntimeReply } from '@onward/contracts/patterns';
 import { Inject, Injectable } from '@nestjs/common';
@@ -61,6 +62,10 @@ export class FrameRunner {
         return { replies };
       }),
     );
+    // Nobody could be served: said of the frame as a whole, so that the client sends it again and no outcome in hand is lost.
+    if (renewals.length === 0 && runs.length > 0 && answers.every(({ replies }) => isUnavailable(replies[0]))) {
+      throw new RpcFailure({ code: 'unavailable', detail: ERRORS.unavailable.title });
+    }
     return { v: 1, runs: answers } as unknown as FrameReply;
   }
 
@@ -155,6 +160,10 @@ export class FrameRunner {
   private toError(error: unknown): RpcError {
     return rpcErrorOf(error, this.log);
   }
+}
+
+function isUnavailable(answer: ItemReply | undefined): boolean {
+  return answer !== undefined && 'error' in answer && answer.error.code === 'unavailable';
 }
 
 /** Which step a frame spoke of first: that is how its repeat is known. */
