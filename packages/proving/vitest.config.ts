@@ -8,6 +8,8 @@ export default defineConfig({
     // Each file runs whole installations of real processes: one at a time.
     maxWorkers: 1,
     fileParallelism: false,
+    // Whole installations at a time, in the file whose tests are concurrent.
+    maxConcurrency: 3,
     testTimeout: 120_000,
     hookTimeout: 120_000,
   },

@@ -28,6 +28,8 @@ export type InstallationPlan = {
   env?: Readonly<Record<string, string>>;
   /** Fail points by process. */
   failPoints?: Readonly<Record<string, string>>;
+  /** Fail points that a process has until it dies the first time: one counts anew in every life, so a kill would come back with each. */
+  failPointsOfFirstLife?: Readonly<Record<string, string>>;
 };
 
 export type Installation = {
@@ -76,10 +78,17 @@ export async function install(plan: InstallationPlan): Promise<Installation> {
   };
   const processes: Record<string, Supervised> = {};
   const start = async (process: string, main: string): Promise<void> => {
+    const lasting = plan.failPoints?.[process] ?? '';
+    const first = plan.failPointsOfFirstLife?.[process];
+    // The supervisor reads it at every start.
+    const own = { ...env, ONWARD_FAIL_POINTS: first ?? lasting };
     processes[process] = await supervise({
       name: process,
       args: ['--enable-source-maps', main],
-      env: { ...env, ONWARD_FAIL_POINTS: plan.failPoints?.[process] ?? '' },
+      env: own,
+      onStart: () => {
+        own.ONWARD_FAIL_POINTS = lasting;
+      },
       cwd: folder,
       log: (line) => lines.push(`${process}: ${line}`),
       runDir: join(folder, 'run'),

@@ -4,7 +4,7 @@
  * For people it is an inbox on a page; for tests it can misbehave in the ways mail servers do (see MailSinkMode). A message
  * counts as received once its last byte is here, before any answer. Loopback only, no TLS, no authentication.
  */
-import { once } from 'node:events';
+import { once, setMaxListeners } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
@@ -58,6 +58,7 @@ export async function startMailSink({ smtpPort, httpPort, storeFile, links = [] 
   let rule: MailSinkRule = () => ACCEPT;
   let held = createLatch();
   const stopping = new AbortController();
+  setMaxListeners(0, stopping.signal); // one for each answer that is late or held
 
   const release = (): void => {
     rule = () => ACCEPT;

@@ -5,7 +5,7 @@
  * is recorded from the moment its headers are here. It can misbehave in the ways targets do (see WebhookSinkMode).
  * Loopback only.
  */
-import { once } from 'node:events';
+import { once, setMaxListeners } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
@@ -42,6 +42,7 @@ const HOST = '127.0.0.1';
 export async function startWebhookSink({ port, links = [] }: WebhookSinkOptions = {}): Promise<WebhookSink> {
   const list = createWatchedList<SinkRequest>([], 'requests');
   const stopping = new AbortController();
+  setMaxListeners(0, stopping.signal); // one for each answer that is late or hangs
   let rule: WebhookSinkRule = () => ({ kind: 'ok' });
   let current: WebhookSinkMode | undefined = { kind: 'ok' };
   const mode = (next: WebhookSinkMode | WebhookSinkRule): void => {
