@@ -6,7 +6,7 @@ ENV CI=true TURBO_TELEMETRY_DISABLED=1 DO_NOT_TRACK=1
 WORKDIR /build
 RUN npm install --global pnpm@12.4.2
 # The packages of the lock file change less often than the source: they make a layer of their own.
-COPY pnpm-lock.yaml pnpm-workspace.yaml package.json ./
+COPY pnpm-lock.yaml pnpm-workspace.yaml package.json .pnpmfile.cjs ./
 RUN pnpm fetch
 COPY . .
 RUN pnpm install --frozen-lockfile --offline --filter "@onward/backend..." \

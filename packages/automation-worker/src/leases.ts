@@ -21,6 +21,8 @@ type Entry = Claim & { lost: AbortController; confirmedAtMs: number };
 export class Leases {
   private readonly entries = new Set<Entry>();
   private timer: NodeJS.Timeout | undefined;
+  /** The pace the timer was set with. */
+  private everyMs = 0;
 
   constructor(
     private readonly client: BackendClient,
@@ -29,11 +31,13 @@ export class Leases {
   ) {}
 
   start(): void {
-    const again = () => {
-      const everyMs = this.renewEveryMs();
-      this.timer = setTimeout(() => void this.renewAll(everyMs).finally(again), everyMs);
-    };
-    again();
+    clearTimeout(this.timer);
+    const everyMs = this.renewEveryMs();
+    this.everyMs = everyMs;
+    this.timer = setTimeout(() => {
+      this.start(); // An answer that is late holds up no renewal.
+      void this.renewAll(everyMs);
+    }, everyMs);
   }
 
   stop(): void {
@@ -45,6 +49,7 @@ export class Leases {
   hold(claim: Claim, askedAtMs: number): Held {
     const entry: Entry = { ...claim, lost: new AbortController(), confirmedAtMs: askedAtMs };
     this.entries.add(entry);
+    if (this.timer !== undefined && this.renewEveryMs() < this.everyMs) this.start();
     return {
       lost: entry.lost.signal,
       isConfirmed: () => !entry.lost.signal.aborted && performance.now() - entry.confirmedAtMs < entry.leaseMs,
@@ -86,7 +91,7 @@ export class Leases {
     asked.forEach((entry, index) => {
       const reply = answer.runs[index]?.replies[0];
       if (!reply || 'error' in reply) return;
-      if (reply.reply['kind'] === 'renewed') entry.confirmedAtMs = askedAtMs;
+      if (reply.reply['kind'] === 'renewed') entry.confirmedAtMs = Math.max(entry.confirmedAtMs, askedAtMs);
       else entry.lost.abort(new Error('The lease was not renewed: the run is under another claim'));
     });
   }
