@@ -8,6 +8,7 @@ import { randomUUID } from 'node:crypto';
 import { BackendClient } from '@onward/wire/client';
 import { FailPoints } from '@onward/wire/fail-points';
 import { waitForPort } from '@onward/wire/wait-for-port';
+import { settled, within } from '@onward/wire/wind-down';
 import type { Logger } from 'pino';
 import { Conversation, type Rest } from './conversation.js';
 import { drive } from './drive.js';
@@ -70,17 +71,4 @@ export async function startWorker(settings: Settings, log: Logger, { signal }: {
       renewing.close();
     },
   };
-}
-
-async function settled(work: ReadonlySet<Promise<unknown>>): Promise<void> {
-  while (work.size > 0) await Promise.allSettled(work);
-}
-
-async function within(limitMs: number, work: Promise<unknown>): Promise<void> {
-  let timer: NodeJS.Timeout | undefined;
-  const limit = new Promise<void>((resolve) => {
-    timer = setTimeout(resolve, limitMs);
-  });
-  await Promise.race([work, limit]);
-  clearTimeout(timer);
 }

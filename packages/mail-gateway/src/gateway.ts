@@ -9,6 +9,7 @@ import type { MailJob } from '@onward/contracts/queues';
 import { BackendClient } from '@onward/wire/client';
 import { FailPoints } from '@onward/wire/fail-points';
 import { waitForPort } from '@onward/wire/wait-for-port';
+import { settled, within } from '@onward/wire/wind-down';
 import type { Logger } from 'pino';
 import { handOver } from './hand-over.js';
 import { openMailQueue } from './mail-queue.js';
@@ -77,18 +78,4 @@ export async function startGateway(settings: Settings, log: Logger, { signal }: 
       transport.close({ force: true });
     },
   };
-}
-
-/** Resolves when the set is empty. */
-async function settled(deliveries: ReadonlySet<Promise<unknown>>): Promise<void> {
-  while (deliveries.size > 0) await Promise.allSettled(deliveries);
-}
-
-async function within(limitMs: number, work: Promise<unknown>): Promise<void> {
-  let timer: NodeJS.Timeout | undefined;
-  const limit = new Promise<void>((resolve) => {
-    timer = setTimeout(resolve, limitMs);
-  });
-  await Promise.race([work, limit]);
-  clearTimeout(timer);
 }

@@ -2,8 +2,10 @@ import { jsonSchema } from '@onward/contracts/json';
 import { RUN_STATES } from '@onward/contracts/patterns';
 import { Body, Controller, Get, HttpCode, Param, Post, Query, Req } from '@nestjs/common';
 import { ApiOperation, ApiTags } from '@nestjs/swagger';
+import type { Request } from 'express';
 import { DataSource } from 'typeorm';
 import { z } from 'zod';
+import { callerOf } from '../access/api-key.guard.js';
 import { rows } from '../database/sql.js';
 import { transactAndTell } from '../database/outbox.js';
 import { EventBus } from '../events/event-bus.js';
@@ -66,9 +68,9 @@ export class RunsController {
 
   @Post('runs')
   @ApiOperation({ summary: 'Start runs by hand; each contact is answered: started, or refused with the reason' })
-  async start(@Body({ schema: startBody }) body: z.infer<typeof startBody>, @Req() request: { apiKey?: { name: string } }) {
+  async start(@Body({ schema: startBody }) body: z.infer<typeof startBody>, @Req() request: Request) {
     const { workflowId, contacts = [], withoutContact = false, payload } = body;
-    const start = { workflowId, contacts, withoutContact, payload, startedBy: `API key ${request.apiKey?.name ?? ''}`.trim() };
+    const start = { workflowId, contacts, withoutContact, payload, startedBy: `API key ${callerOf(request)?.name ?? 'unknown'}` };
     const answers = await transactAndTell(this.source, this.queues, (tx) => startManually(tx, start, this.versions));
     if (!answers) throw new Problem('not_found', `There is no workflow ${workflowId}`, { errors: [{ path: 'workflowId', message: 'is not known' }] });
     return { results: answers };
