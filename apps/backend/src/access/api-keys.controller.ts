@@ -14,7 +14,7 @@ const listSchema = z.strictObject(pageQuery('instant'));
 
 type KeyRow = { id: string; name: string; prefix: string; created_key: string; created_at: Date; last_used_at: Date | null; revoked_at: Date | null };
 
-@ApiTags('API keys')
+@ApiTags('api-keys')
 @Controller('api-keys')
 export class ApiKeysController {
   constructor(private readonly source: DataSource) {}

@@ -29,7 +29,7 @@ export function firstKeyNotice(key: string): string {
     '',
     `  The first API key, shown only now:  ${key}`,
     `  Use it as:  curl -H 'Authorization: Bearer ${key}' …`,
-    '  Another one:  pnpm api-key:create <name>',
+    '  Another one:  npx pnpm@12.4.2 api-key:create <name>',
     '',
     '',
   ].join('\n');

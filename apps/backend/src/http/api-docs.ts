@@ -47,7 +47,10 @@ async function admit(source: DataSource, request: Request, response: Response): 
       return true;
     }
     response.setHeader('WWW-Authenticate', ['Basic realm="Onward: any name, an API key as password", charset="UTF-8"', 'Bearer realm="onward"']);
-    sendProblem(response, new Problem('unauthenticated', 'Send a live API key'));
+    sendProblem(
+      response,
+      new Problem('unauthenticated', 'Send a live API key as "Authorization: Bearer <key>"; a browser may give it as the password, with any name'),
+    );
   } catch (error) {
     sendProblem(response, problemOf(error));
   }

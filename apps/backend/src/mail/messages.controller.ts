@@ -36,7 +36,7 @@ const SUMMARY = `
   id, run_id AS "runId", seq, notice_id AS "noticeId", contact_id AS "contactId", template_id AS "templateId", state, try, to_mailbox AS "to", subject,
   skip_reason AS "skipReason", failure, created_at AS "createdAt", ended_at AS "endedAt"`;
 
-@ApiTags('Messages')
+@ApiTags('messages')
 @Controller('messages')
 export class MessagesController {
   constructor(private readonly source: DataSource) {}

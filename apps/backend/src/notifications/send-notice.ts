@@ -26,7 +26,7 @@ export async function sendNotice(tx: Tx, notice: Notice, settings: NoticeSetting
     nodeName: compileGraph(run?.graph).node(notice.node)?.name ?? null,
     failure: notice.failure,
     at: notice.createdAt,
-    link: `${settings.publicUrl}/runs/${notice.runId}`,
+    link: `${settings.publicUrl}/api/v1/runs/${notice.runId}`,
   });
   let messages = 0;
   for (const address of addressesOf(run?.settings, settings)) {

@@ -1,6 +1,6 @@
 import type { Failure } from '@onward/contracts/outcome';
 
-/** What a notice tells of. `link` opens the run. */
+/** What a notice tells of. `link` is where the API shows the run. */
 export type NoticeFacts = {
   workflow: string;
   runId: string;
@@ -31,12 +31,22 @@ export function writeNotice(facts: NoticeFacts): { subject: string; html: string
     ['When', at.toISOString()],
   ];
   return {
-    subject: oneLine(`"${workflow}" ${state === 'failed' ? 'failed' : 'was given up'} at ${nodeName ?? node}`).slice(0, 200),
-    text: [intro, '', ...lines.map(([name, value]) => `${name}: ${value}`), '', link, ''].join('\n'),
+    subject: oneLine(
+      `"${workflow}" ${state === 'failed' ? 'failed' : 'was given up'} at ${nodeName ?? node}${contact === null ? '' : ` for ${contact}`}`,
+    ).slice(0, 200),
+    text: [
+      intro,
+      '',
+      ...lines.map(([name, value]) => `${name}: ${value}`),
+      '',
+      `What happened: GET ${link}`,
+      `Send it back from there: POST ${link}/replay`,
+      '',
+    ].join('\n'),
     html: [
       `<p>${escapeHtml(intro)}</p>`,
       `<table>${lines.map(([name, value]) => `<tr><th align="left">${name}</th><td>${escapeHtml(value)}</td></tr>`).join('')}</table>`,
-      `<p><a href="${escapeHtml(link)}">${escapeHtml(link)}</a></p>`,
+      `<p>What happened: <code>GET ${escapeHtml(link)}</code><br>Send it back from there: <code>POST ${escapeHtml(link)}/replay</code></p>`,
     ].join('\n'),
   };
 }

@@ -54,7 +54,7 @@ const idSchema = z.uuid();
 /** The header as clients may leave it out. */
 const IF_MATCH = { name: 'if-match', required: false, description: 'The revision that was read, such as "3"' };
 
-@ApiTags('Workflows')
+@ApiTags('workflows')
 @Controller('workflows')
 export class WorkflowsController {
   constructor(
