@@ -20,7 +20,7 @@ const settingsSchema = z.object({
     .min(32, 'must have at least 32 characters'),
   AUTOMATIONS_BACKEND_RPC_TIMEOUT_MS: whole(1_000, 3_600_000).default(RPC_TIMEOUT_MS),
   AUTOMATIONS_LEASE_MS: whole(500, 600_000).default(30_000),
-  AUTOMATIONS_WORKER_CONCURRENCY: whole(1, 10_000).default(50),
+  AUTOMATIONS_WORKER_CONCURRENCY: whole(1, 10_000).default(200),
   EGRESS_ALLOW: z.string().default(''),
   LOG_LEVEL: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']).default('info'),
   ONWARD_TEST_CLOCK: z.enum(['', '0', '1', 'true', 'false']).default(''),

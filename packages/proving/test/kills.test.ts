@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { checkHistories } from '../src/check-histories.js';
 import { install, type Installation } from '../src/installation.js';
+import { letAllEnd } from '../src/let-all-end.js';
 import { type OwnServices, startOwnServices } from '../src/own-services.js';
 import { forward, line, mailTo, makeTemplate, onEvent, publish, tag, wait } from '../src/journeys.js';
 
@@ -51,21 +52,9 @@ async function emit(): Promise<void> {
 const targetHasSeen = (count: number) => onward.until(`the target has seen ${count} requests of this batch`, async () => ofBatch() >= count);
 const ofBatch = () => onward.target.requests().filter(({ body }) => body.toString().includes(`"b${batch}-`)).length;
 
-/** Moves the clock on while runs rest, until all have ended. */
+/** Everything comes to its end, and that is the right one. */
 async function everythingEnds(): Promise<void> {
-  await onward.until(
-    'every run has ended',
-    async () => {
-      // A begun message whose gateway died is uncertain after 90 s of real time; here that time is up at once.
-      await onward.query(
-        `UPDATE messages SET begun_until = clock_timestamp() WHERE state = 'begun' AND begun_until < clock_timestamp() + interval '85 seconds'`,
-      );
-      await onward.api.call('POST', '/test/clock', { advance: '10m' });
-      const [left] = await onward.query<{ count: number }>(`SELECT count(*)::int FROM runs WHERE ended_at IS NULL`);
-      return left?.count === 0;
-    },
-    90_000,
-  );
+  await letAllEnd(onward, 90_000);
   const states = await onward.query<{ state: string; count: number }>(`SELECT state, count(*)::int FROM runs WHERE event_id LIKE $1 GROUP BY state`, [
     `b${batch}-%`,
   ]);

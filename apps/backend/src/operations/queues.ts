@@ -119,6 +119,12 @@ export class Queues implements Teller, OnApplicationShutdown {
     return this.depth.known <= LONG_QUEUE;
   }
 
+  /** Did Valkey answer when it was asked last? */
+  async isThere(): Promise<boolean> {
+    await this.canTake();
+    return Number.isFinite(this.depth.known);
+  }
+
   /** Is Valkey there, and set so that it throws nothing away? */
   async health(): Promise<{ ok: boolean; detail: string }> {
     try {

@@ -95,7 +95,7 @@ export class Sweeper implements OnApplicationBootstrap, OnModuleDestroy {
           if (woken < WAKE_BATCH && !(isFull && woken > 0)) break;
         }
       },
-      messages: () => sweepMessages(this.source, this.queues),
+      messages: async () => sweepMessages(this.source, this.queues, { isQueueThere: await this.queues.isThere() }),
       notices: () => sweepNotices(this.source, this.queues, this.kit.settings),
     };
   }

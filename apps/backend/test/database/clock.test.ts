@@ -18,6 +18,7 @@ const moves = [
   ['back', 'UPDATE clock_offset SET offset_ms = offset_ms - 1'],
   ['by a row of another', 'INSERT INTO clock_offset (one, offset_ms) VALUES (true, 5)'],
   ['by taking its row away', 'DELETE FROM clock_offset'],
+  ['by emptying its table', 'TRUNCATE clock_offset'],
 ] as const;
 
 test.each(moves)('the clock cannot be moved %s by whoever does not say that this is a test', async (_how, statement) => {
@@ -33,7 +34,7 @@ test.each(moves.slice(1))('even a test cannot move the clock %s', async (_how, s
     await rows(tx, `SELECT set_config('onward.test_clock', 'on', true)`);
     await rows(tx, statement);
   });
-  await expect(moved).rejects.toThrow('the clock moves forward only');
+  await expect(moved).rejects.toThrow(/the clock (moves forward only|has one row, which stays)/);
   expect(await offset()).toBe(before);
 });
 

@@ -14,7 +14,7 @@ beforeEach(async () => {
 });
 afterAll(() => bench.close());
 
-const sweep = () => sweepMessages(bench.source, bench.teller);
+const sweep = () => sweepMessages(bench.source, bench.teller, { isQueueThere: true });
 const setTime = (id: string, column: 'begun_until' | 'woken_at', agoSeconds: number) =>
   change(bench.source, `UPDATE messages SET ${column} = clock_timestamp() - $2 * interval '1 s' WHERE id = $1`, [id, agoSeconds]);
 const jobs = () => bench.told.flatMap(({ mail }) => mail);

@@ -61,7 +61,14 @@ describe('a notice', () => {
     await bench.inTx((tx) => sendNotice(tx, unsent, SETTINGS));
     const [message] = await messagesOf(unsent.id);
     expect(message?.subject).toMatch(/^"Welcome Bcc: <x>" failed at Say hello for [^ ]+@example\.test$/);
-    for (const part of ['Workflow', `Run`, unsent.runId, 'Say hello (mail_1)', 'http_permanent', `https://onward.example.test/api/v1/runs/${unsent.runId}/replay`]) {
+    for (const part of [
+      'Workflow',
+      `Run`,
+      unsent.runId,
+      'Say hello (mail_1)',
+      'http_permanent',
+      `https://onward.example.test/api/v1/runs/${unsent.runId}/replay`,
+    ]) {
       expect(message?.text).toContain(part);
       expect(message?.html).toContain(part);
     }

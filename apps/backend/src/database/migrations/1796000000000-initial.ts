@@ -23,12 +23,16 @@ export class Initial1796000000000 implements MigrationInterface {
         IF current_setting('onward.test_clock', true) IS DISTINCT FROM 'on' THEN
           RAISE EXCEPTION 'the clock can be moved only with the test clock on';
         END IF;
-        IF TG_OP <> 'UPDATE' OR NEW.offset_ms < OLD.offset_ms THEN
+        IF TG_OP <> 'UPDATE' THEN
+          RAISE EXCEPTION 'the clock has one row, which stays';
+        END IF;
+        IF NEW.offset_ms < OLD.offset_ms THEN
           RAISE EXCEPTION 'the clock moves forward only';
         END IF;
         RETURN NEW;
       END $$;
       CREATE TRIGGER clock_offset_guard BEFORE INSERT OR UPDATE OR DELETE ON clock_offset FOR EACH ROW EXECUTE FUNCTION clock_offset_guard();
+      CREATE TRIGGER clock_offset_keep BEFORE TRUNCATE ON clock_offset FOR EACH STATEMENT EXECUTE FUNCTION clock_offset_guard();
 
       CREATE TABLE api_keys (
         id uuid NOT NULL,
