@@ -45,7 +45,7 @@ function start() {
   clearTimeout(waitingTimer);
   const settings = needsSettings ? readInstanceSettings() : {};
   if (settings === undefined) {
-    if (waitingTimer === undefined) say('waiting for `pnpm stack:dev` in another terminal');
+    if (waitingTimer === undefined) say('waiting for `npx pnpm@12.4.2 stack:dev` in another terminal');
     waitingTimer = setTimeout(start, LOOK_EVERY_MS);
     return;
   }

@@ -3,6 +3,7 @@
  *
  *   npm start                  with data kept in .onward/
  *   npm start -- --once        on a fresh database of its own, ends by itself
+ *   npm start -- --fresh       removes the data of earlier starts first
  *   npm start -- --verbose     shows every line of every process
  */
 import { runScript, setUp } from './set-up.mjs';

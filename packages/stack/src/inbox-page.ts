@@ -10,7 +10,20 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { json } from 'node:stream/consumers';
 import { type MailSinkMode, readMailSinkMode } from './mail-sink-mode.js';
 import type { MailStore, SinkMessage } from './mail-store.js';
-import { comesFromOwnPage, type Html, html, type Link, namesLoopback, readableInstant, sendJson, sendPage, sendRedirect, sendText } from './page.js';
+import {
+  comesFromOwnPage,
+  type Html,
+  html,
+  type Link,
+  namesLoopback,
+  offerToForget,
+  sendJson,
+  sendNotFound,
+  sendPage,
+  sendRedirect,
+  sendText,
+  showInstant,
+} from './page.js';
 
 export type Inbox = {
   readonly store: MailStore;
@@ -20,6 +33,10 @@ export type Inbox = {
 };
 
 const SHOWN = 100;
+
+function navigate({ links }: Inbox, current?: 'page' | 'true'): readonly Link[] {
+  return [{ label: 'Inbox', url: '/', ...(current === undefined ? {} : { current }) }, ...links];
+}
 
 /** Answers one request; never throws. */
 export async function answerInboxRequest(request: IncomingMessage, response: ServerResponse, inbox: Inbox): Promise<void> {
@@ -31,7 +48,12 @@ export async function answerInboxRequest(request: IncomingMessage, response: Ser
     if (pathname === '/messages.json') return sendJson(response, 200, await Promise.all(inbox.store.all().map(summarise)));
     const [, id, isRaw] = /^\/message\/([\w-]+)(\/raw)?$/.exec(pathname) ?? [];
     const message = inbox.store.all().find((candidate) => candidate.id === id);
-    if (message === undefined) return sendText(response, 404, 'There is no such page or message.\n');
+    if (message === undefined)
+      return sendNotFound(response, {
+        what: id === undefined ? 'No such page' : 'No such message',
+        links: navigate(inbox),
+        back: { label: 'To the inbox', url: '/' },
+      });
     return isRaw === undefined ? await sendMessage(response, inbox, message) : sendText(response, 200, message.raw);
   } catch (error) {
     if (!response.headersSent) sendText(response, 500, `${error instanceof Error ? error.message : String(error)}\n`);
@@ -59,22 +81,22 @@ async function summarise(message: SinkMessage): Promise<Record<string, unknown>>
   return { id, receivedAt, from, to, answer, bytes: raw.length, subject: subject ?? '', messageId: messageId ?? null };
 }
 
-async function sendList(response: ServerResponse, { store, links }: Inbox): Promise<void> {
-  const all = store.all();
+async function sendList(response: ServerResponse, inbox: Inbox): Promise<void> {
+  const all = inbox.store.all();
   const newest = all.slice(-SHOWN).reverse();
   const items = await Promise.all(newest.map(describeItem));
   const body =
     all.length === 0
       ? html`<p>No mail yet. Everything Onward sends arrives here and goes no further.</p>`
       : html`<p class="dim">${all.length} received${all.length > SHOWN ? html`, the newest ${SHOWN} shown` : ''}</p><ul class="list">${items}</ul>
-<form method="post" action="/_clear"><button>Forget all mail</button></form>`;
-  sendPage(response, 200, { title: 'Inbox', links, body });
+${offerToForget('mail', all.length)}`;
+  sendPage(response, 200, { title: 'Inbox', links: navigate(inbox, 'page'), body, reloadUrl: '/' });
 }
 
 async function describeItem(message: SinkMessage): Promise<Html> {
   const { subject } = await message.parse();
-  return html`<li><a href="/message/${message.id}">${subject ?? '(no subject)'}</a>
-<div class="row dim"><span>to ${message.to.join(', ')}${describeAnswer(message)}</span><time datetime="${message.receivedAt}">${readableInstant(message.receivedAt)}</time></div></li>`;
+  return html`<li><a class="item" href="/message/${message.id}"><span class="subject">${subject ?? '(no subject)'}</span>
+<span class="row dim"><span>to ${message.to.join(', ')}${describeAnswer(message)}</span>${showInstant(message.receivedAt)}</span></a></li>`;
 }
 
 function describeAnswer({ answer }: SinkMessage): string {
@@ -92,26 +114,25 @@ function describeAnswer({ answer }: SinkMessage): string {
   }
 }
 
-async function sendMessage(response: ServerResponse, { links }: Inbox, message: SinkMessage): Promise<void> {
+async function sendMessage(response: ServerResponse, inbox: Inbox, message: SinkMessage): Promise<void> {
   const mail = await message.parse();
-  const rows: readonly (readonly [string, string])[] = [
-    ['Envelope from', message.from === '' ? '(none)' : message.from],
-    ['Envelope to', message.to.join(', ')],
-    ['From', mail.from?.text ?? ''],
-    ['Received', message.receivedAt],
-    ['Message-ID', mail.messageId ?? ''],
-  ];
   const attachments = mail.attachments.map(({ filename, contentType, size }) => html`<li>${filename ?? '(no name)'} · ${contentType} · ${size} bytes</li>`);
   const markup = mail.html === false || mail.html === undefined ? undefined : frameOf(mail.html);
-  const frame =
-    markup === undefined ? '' : html`<iframe title="The message" sandbox="allow-popups allow-popups-to-escape-sandbox" srcdoc="${markup}"></iframe>`;
-  const body = html`<dl>${rows.map(([name, value]) => html`<dt>${name}</dt><dd>${value}</dd>`)}</dl>
-${frame}
-${mail.text === undefined ? '' : html`<h2>Text part</h2><pre>${linkUrls(mail.text)}</pre>`}
+  const text = mail.text === undefined ? '' : html`<pre>${linkUrls(mail.text)}</pre>`;
+  const parts =
+    markup === undefined
+      ? text
+      : html`<iframe title="The message" sandbox="allow-popups allow-popups-to-escape-sandbox" srcdoc="${markup}"></iframe>
+${text === '' ? '' : html`<details><summary>Text part</summary>${text}</details>`}`;
+  const body = html`<dl><dt>From</dt><dd>${mail.from?.text ?? '(none)'}</dd><dt>To</dt><dd>${message.to.join(', ')}</dd>
+<dt>Received</dt><dd>${showInstant(message.receivedAt)}${describeAnswer(message)}</dd></dl>
+${parts}
 ${attachments.length === 0 ? '' : html`<h2>Attachments</h2><ul>${attachments}</ul>`}
-<details><summary>Source (${message.raw.length} bytes)</summary><pre>${message.raw.toString('utf8')}</pre></details>
-<p><a href="/message/${message.id}/raw">Source as plain text</a></p>`;
-  sendPage(response, 200, { title: mail.subject ?? '(no subject)', links: [{ label: 'Inbox', url: '/' }, ...links], body });
+<details><summary>Source (${message.raw.length.toLocaleString('en')} bytes)</summary>
+<dl><dt>Envelope from</dt><dd>${message.from === '' ? '(none)' : message.from}</dd><dt>Envelope to</dt><dd>${message.to.join(', ')}</dd>
+<dt>Message-ID</dt><dd>${mail.messageId ?? '(none)'}</dd></dl>
+<pre>${message.raw.toString('utf8')}</pre><p><a href="/message/${message.id}/raw">As plain text</a></p></details>`;
+  sendPage(response, 200, { title: mail.subject ?? '(no subject)', links: navigate(inbox, 'true'), body });
 }
 
 /** Text whose http and https addresses can be followed, in a new tab. */

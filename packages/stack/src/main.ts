@@ -43,7 +43,9 @@ async function startStack(teardown: Teardown): Promise<void> {
   say(`  Mail          ${services.smtpUrl}, inbox ${services.inboxUrl}`);
   say(`  Webhook sink  ${services.webhookSink.pageUrl}`);
   say(`  Backend       will listen on ${ports.http} (HTTP) and ${ports.rpc} (workers)`);
-  say('Now `pnpm backend:dev`, `pnpm automation-worker:dev` and `pnpm mail-gateway:dev`, each in a terminal. Ctrl+C stops the stack.');
+  say('Now, each in a terminal:');
+  for (const name of ['backend', 'automation-worker', 'mail-gateway']) say(`  npx pnpm@12.4.2 ${name}:dev`);
+  say('Ctrl+C stops the stack.');
 }
 
 const teardown = createTeardown(say);

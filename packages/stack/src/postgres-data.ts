@@ -14,17 +14,28 @@ import { ensureOwnFolder } from './own-folder.js';
 import type { PostgresBinaries } from './postgres-binaries.js';
 import { type Account, canEnter } from './unprivileged-account.js';
 
+/** For data that the account which runs the server could not reach in their own place. */
+const OUTSIDE = '/var/tmp/onward';
+
 /**
  * Where the data of a wanted folder really go: there, or in /var/tmp when the account that runs the server cannot reach
- * it. The same wanted folder always gives the same answer.
+ * it. The same wanted folder always gives the same answer. Makes nothing; the folder of `wanted` must exist.
  */
+export function findPlace(wanted: string, account: Account | undefined): string {
+  const folder = resolve(wanted);
+  if (account === undefined || canEnter(account, dirname(folder))) return folder;
+  return join(OUTSIDE, `data-${createHash('sha256').update(folder).digest('hex').slice(0, 12)}`, basename(folder));
+}
+
+/** That place, with the folders above it made. Tells where it is while there are no data in it yet. */
 export function placeData(wanted: string, account: Account | undefined, log: Log): string {
   const folder = resolve(wanted);
   mkdirSync(dirname(folder), { recursive: true });
-  if (account === undefined || canEnter(account, dirname(folder))) return folder;
-  const name = `data-${createHash('sha256').update(folder).digest('hex').slice(0, 12)}`;
-  const place = join(ensureOwnFolder(join(ensureOwnFolder('/var/tmp/onward', 0o755), name), 0o755), basename(folder));
-  log(`PostgreSQL keeps its data in ${place}, since account ${account.name} cannot reach ${folder}`);
+  const place = findPlace(folder, account);
+  if (place === folder) return folder;
+  ensureOwnFolder(OUTSIDE, 0o755);
+  ensureOwnFolder(dirname(place), 0o755);
+  if (!existsSync(place)) log(`PostgreSQL keeps its data in ${place}, since account ${account?.name} cannot reach ${folder}`);
   return place;
 }
 

@@ -12,7 +12,8 @@ import type { Log } from './log.js';
 import { startMailSink } from './mail-sink.js';
 import { startPostgres } from './postgres.js';
 import type { Teardown } from './teardown.js';
-import { startValkey } from './valkey.js';
+import { findValkey, startValkey } from './valkey.js';
+import { tellOnce } from './tell-once.js';
 import { startWebhookSink } from './webhook-sink.js';
 
 export const DEFAULT_PORTS = { http: 3000, rpc: 3103, postgres: 15_432, valkey: 16_379, smtp: 1_025, inbox: 8_025, webhooks: 8_026 } as const;
@@ -42,7 +43,8 @@ export type Services = {
 /** Starts what is missing. Throws with a sentence for people; what was started until then is in the teardown. */
 export async function startServices(plan: ServicesPlan): Promise<Services> {
   const sinks = await startSinks(plan);
-  const [databaseUrl, valkeyUrl] = await settleBoth(provideDatabase(plan), provideValkey(plan));
+  const tell = tellOnce(join(plan.homeFolder, 'told.json'), plan.log);
+  const [databaseUrl, valkeyUrl] = await settleBoth(provideDatabase(plan, tell), provideValkey(plan, tell));
   return { databaseUrl, valkeyUrl, ...sinks };
 }
 
@@ -52,7 +54,7 @@ async function settleBoth<A, B>(a: Promise<A>, b: Promise<B>): Promise<[A, B]> {
   return Promise.all([a, b]);
 }
 
-async function provideDatabase({ homeFolder, databaseName, isFresh, given, log, teardown }: ServicesPlan): Promise<string> {
+async function provideDatabase({ homeFolder, databaseName, isFresh, given, log, teardown }: ServicesPlan, tell: Log): Promise<string> {
   if (given.databaseUrl !== undefined) {
     log('database: the server of DATABASE_URL');
     if (!isFresh) return given.databaseUrl;
@@ -63,19 +65,20 @@ async function provideDatabase({ homeFolder, databaseName, isFresh, given, log, 
   const kept = await keepService('PostgreSQL', start, log);
   await teardown.add(() => kept.stop());
   const { version, dataDir, url } = kept.current();
-  log(`database: PostgreSQL ${version} from the npm package, data in ${dataDir}`);
+  tell(`database: PostgreSQL ${version} from the npm package, data in ${dataDir}`);
   const adminUrl = url('postgres');
   if (isFresh) await dropDatabase(adminUrl, databaseName);
   await ensureDatabase(adminUrl, databaseName);
   return urlOfDatabase(adminUrl, databaseName);
 }
 
-async function provideValkey({ folder, given, log, teardown }: ServicesPlan): Promise<string> {
+async function provideValkey({ folder, given, log, teardown }: ServicesPlan, tell: Log): Promise<string> {
   if (given.valkeyUrl !== undefined) {
     log('queue store: the server of VALKEY_URL');
     return given.valkeyUrl;
   }
-  const start = (port = DEFAULT_PORTS.valkey as number) => startValkey({ dataDir: join(folder, 'valkey'), port, log });
+  const program = await findValkey(tell);
+  const start = (port = DEFAULT_PORTS.valkey as number) => startValkey({ dataDir: join(folder, 'valkey'), port, log, program });
   const kept = await keepService('Valkey', start, log);
   await teardown.add(() => kept.stop());
   return kept.current().url;

@@ -3,7 +3,8 @@
  *
  * PostgreSQL, Valkey and mail are the ones of DATABASE_URL, VALKEY_URL and SMTP_URL when set, embedded ones otherwise. Data
  * stay in `.onward/` between starts. With `--once` a database of its own is made anew, the test clock is on, and
- * everything stops after the samples have run. `--verbose` shows every line of every process.
+ * everything stops after the samples have run. `--fresh` removes all data of this checkout first. `--verbose` shows every line of
+ * every process.
  */
 import { existsSync, mkdirSync, readFileSync, rmSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
@@ -11,8 +12,10 @@ import { awaitStopSignal } from './await-stop-signal.js';
 import { claimCheckout } from './claim-checkout.js';
 import { inheritEnvironment, readGivenSecrets, readGivenSettings } from './environment.js';
 import { endLeftOvers } from './end-left-overs.js';
+import { forgetCheckout, hasLostItsKeys } from './forget-checkout.js';
 import { freePort } from './free-port.js';
 import { CHECKOUT, describeSettings, HOME_FOLDER, removeInstance, writeInstance } from './instance.js';
+import type { Log } from './log.js';
 import { BACKEND, startProcesses } from './onward-processes.js';
 import { runSamples, type SamplesPlan } from './samples/run-samples.js';
 import { ensureSecrets } from './secrets.js';
@@ -21,19 +24,40 @@ import type { Supervised } from './supervisor.js';
 import { createTeardown, Interrupted, type Teardown } from './teardown.js';
 import { createTerminalLog, type TerminalLog } from './terminal-log.js';
 
-export type StartOptions = { readonly isOnce: boolean; readonly isVerbose: boolean };
+export type StartOptions = { readonly isOnce: boolean; readonly isFresh: boolean; readonly isVerbose: boolean };
+
+const OPTIONS = ['--once', '--fresh', '--verbose'];
 
 /** What is up and how to reach it. */
 export type Onward = { readonly apiUrl: string; readonly firstKeyFile: string; readonly services: Services; readonly processes: readonly Supervised[] };
 
 /** Answers the exit code: 0 after a clean stop; 1 when something did not start, or with `--once` not every sample run ended as it should. */
 export async function startOnward(args: readonly string[]): Promise<number> {
-  const options: StartOptions = { isOnce: args.includes('--once'), isVerbose: args.includes('--verbose') };
+  const [stranger] = args.filter((arg) => !OPTIONS.includes(arg));
+  if (stranger !== undefined) {
+    process.stderr.write(`There is no option ${stranger}; there are ${OPTIONS.join(', ')} (npm start -- --once).\n`);
+    return 1;
+  }
+  const options: StartOptions = { isOnce: args.includes('--once'), isFresh: args.includes('--fresh'), isVerbose: args.includes('--verbose') };
+  if (options.isFresh && readGivenSettings().databaseUrl !== undefined) {
+    process.stderr.write('--fresh removes the database that Onward keeps in this checkout; the one of DATABASE_URL is yours to empty. Nothing was done.\n');
+    return 1;
+  }
   const folder = options.isOnce ? join(HOME_FOLDER, 'once') : HOME_FOLDER;
   const claimed = claimCheckout(HOME_FOLDER);
   if (claimed.kind === 'held') {
     process.stderr.write(`${claimed.sentence}\n`);
     return 1;
+  }
+  const say = (line: string): void => void process.stdout.write(`${line}\n`);
+  try {
+    if (options.isFresh) {
+      await endLeftOvers(join(HOME_FOLDER, 'run'), BACKEND.name, say);
+      await forgetCheckout(HOME_FOLDER, say);
+    }
+  } catch (error) {
+    claimed.release();
+    return report(error, say);
   }
   if (options.isOnce) rmSync(folder, { recursive: true, force: true });
   const terminal = createTerminalLog(join(folder, 'log'), options.isVerbose);
@@ -47,14 +71,14 @@ export async function startOnward(args: readonly string[]): Promise<number> {
   const starting = (async (): Promise<number> => {
     const onward = await startEverything({ options, folder, terminal, teardown, givenUp: givenUp.signal });
     processes = onward.processes;
-    describe(onward, terminal);
+    describe(onward, options, terminal);
     const { ok } = await tellSamples(onward, { hasTestClock: options.isOnce, say: terminal.say, signal: givenUp.signal });
     if (options.isOnce) return ok ? 0 : 1;
     terminal.say('\nCtrl+C stops everything.');
     await asked;
     return 0;
   })();
-  const code = await Promise.race([starting, asked.then(() => (options.isOnce ? 1 : 0))]).catch((error: unknown) => report(error, terminal));
+  const code = await Promise.race([starting, asked.then(() => (options.isOnce ? 1 : 0))]).catch((error: unknown) => report(error, terminal.say));
   givenUp.abort();
   terminal.say('Stopping …');
   await teardown.run();
@@ -72,6 +96,10 @@ async function startEverything({ options: { isOnce }, folder, terminal, teardown
   const given = readGivenSettings();
   const runDir = join(HOME_FOLDER, 'run');
   await endLeftOvers(runDir, BACKEND.name, terminal.say);
+  if (given.databaseUrl === undefined && hasLostItsKeys(HOME_FOLDER)) {
+    const where = relative(CHECKOUT, HOME_FOLDER);
+    terminal.say(`${where}/ was removed, the database of an earlier start was not: it goes on with new keys, and cannot read the secrets stored in it.`);
+  }
   const secrets = ensureSecrets(HOME_FOLDER);
   mkdirSync(folder, { recursive: true });
   const databaseName = isOnce ? 'onward_once' : 'onward';
@@ -103,11 +131,22 @@ async function startEverything({ options: { isOnce }, folder, terminal, teardown
 async function tellSamples({ apiUrl, firstKeyFile, services }: Onward, how: Pick<SamplesPlan, 'hasTestClock' | 'say' | 'signal'>): Promise<{ ok: boolean }> {
   const keyFile = relative(CHECKOUT, firstKeyFile);
   if (!existsSync(firstKeyFile)) {
-    how.say(`\nThe samples are left out: there is no API key in ${keyFile}.`);
+    how.say(`\nThe samples are left out: there is no API key in ${keyFile}, and the database, made earlier, gives out no other by itself.`);
+    how.say('  to go on with its data   node scripts/create-api-key.mjs <name>, in another terminal, makes another key');
+    how.say(`  to have the samples      put that key into ${keyFile} and start again`);
+    how.say('  to begin anew            npm start -- --fresh removes all data of this checkout');
     return { ok: false };
   }
   const apiKey = readFileSync(firstKeyFile, 'utf8').trim();
-  return runSamples({ apiUrl, apiKey, keyFile, webhookSinkUrl: services.webhookSink.url, inboxUrl: services.inboxUrl, ...how });
+  return runSamples({
+    apiUrl,
+    apiKey,
+    keyFile,
+    logFolder: relative(CHECKOUT, join(dirname(firstKeyFile), 'log')),
+    webhookSinkUrl: services.webhookSink.url,
+    inboxUrl: services.inboxUrl,
+    ...how,
+  });
 }
 
 /** A port that was asked for is used as it is; a default that is taken gives the next free one, and says so. */
@@ -118,19 +157,20 @@ async function takePort(given: string | undefined, preferred: number, { say }: T
   return port;
 }
 
-function describe({ apiUrl, firstKeyFile, services }: Onward, { say }: TerminalLog): void {
+function describe({ apiUrl, firstKeyFile, services }: Onward, { isOnce }: StartOptions, { say }: TerminalLog): void {
   const rows = [
-    ['API', `${apiUrl}/api/v1, described at ${apiUrl}/api/docs`],
+    ['API', `${apiUrl}/api/v1`],
+    ['API docs', `${apiUrl}/api/docs (a browser asks: any name, the API key as password)`],
     ['API key', `in ${relative(CHECKOUT, firstKeyFile)}`],
     ['Inbox', services.inboxUrl ?? 'mail goes to SMTP_URL'],
     ['Webhook sink', services.webhookSink.pageUrl],
     ['Logs', `in ${relative(CHECKOUT, join(dirname(firstKeyFile), 'log'))}`],
   ] as const;
-  say('\nOnward is running.');
+  say(isOnce ? '\nOnward is running, until the samples have ended.' : '\nOnward is running.');
   for (const [name, where] of rows) say(`  ${name.padEnd(14)}${where}`);
 }
 
-function report(error: unknown, { say }: TerminalLog): number {
+function report(error: unknown, say: Log): number {
   if (!(error instanceof Interrupted)) say(`\n${error instanceof Error ? error.message : String(error)}`);
   return 1;
 }

@@ -34,7 +34,12 @@ export type SinkRequest = {
   readonly body: Buffer;
   /** Whether the body is here to its end. */
   readonly isComplete: boolean;
+  /** What became of its answer; undefined until it is sent or the connection closed. */
+  readonly answer: SinkAnswer | undefined;
 };
+
+/** `none`: the connection closed without one. `isWhole`: whether the body went out to its end. */
+export type SinkAnswer = { readonly kind: 'none' } | { readonly kind: 'status'; readonly status: number; readonly isWhole: boolean };
 
 /** `kind` with what it needs: `status`, `header` (repeatable, Name:Value), `body`; `bytes`, `intervalMs`; `delayMs`. */
 export function readWebhookSinkMode(query: URLSearchParams): WebhookSinkMode | undefined {

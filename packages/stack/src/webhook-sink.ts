@@ -13,7 +13,7 @@ import { freePort } from './free-port.js';
 import type { Link } from './page.js';
 import { createWatchedList } from './watched-list.js';
 import { answerSinkRequest } from './webhook-page.js';
-import type { SinkRequest, WebhookSinkMode, WebhookSinkRule } from './webhook-sink-mode.js';
+import type { SinkAnswer, SinkRequest, WebhookSinkMode, WebhookSinkRule } from './webhook-sink-mode.js';
 
 export type { SinkRequest, WebhookSinkMode, WebhookSinkRule } from './webhook-sink-mode.js';
 
@@ -35,7 +35,7 @@ export type WebhookSink = {
 
 export type WebhookSinkOptions = { readonly port?: number; readonly links?: readonly Link[] };
 
-type Arriving = SinkRequest & { isComplete: boolean };
+type Arriving = SinkRequest & { isComplete: boolean; answer: SinkAnswer | undefined };
 const HOST = '127.0.0.1';
 
 /** Starts it on the wanted port, or the next free one. */
@@ -62,6 +62,12 @@ export async function startWebhookSink({ port, links = [] }: WebhookSinkOptions 
     request.on('data', (chunk: Buffer) => chunks.push(chunk));
     request.on('error', () => {}); // the sender went away; what arrived stays recorded
     response.on('error', () => {});
+    const noteAnswer = (): void => {
+      const { headersSent, statusCode, writableFinished } = response;
+      arriving.answer = headersSent ? { kind: 'status', status: statusCode, isWhole: writableFinished } : { kind: 'none' };
+      list.touch();
+    };
+    response.once('close', noteAnswer); // comes after a whole answer as well
     request.once('end', () => {
       arriving.isComplete = true;
       list.touch();
@@ -101,6 +107,7 @@ function describe({ method = 'GET', url = '/', headers, rawHeaders }: IncomingMe
       return Buffer.concat(chunks);
     },
     isComplete: false,
+    answer: undefined,
   };
 }
 

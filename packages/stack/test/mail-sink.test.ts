@@ -186,6 +186,15 @@ describe('the inbox page', () => {
     expect(await ask('GET', '/message/none', {})).toBe(404);
   });
 
+  test('tells of a message that is not there on a page with the way back, and asks twice before it forgets', async () => {
+    const { sink, listed } = await withHostileMail();
+    const missing = await fetch(`${sink.inboxUrl}/message/none`);
+    expect([missing.status, missing.headers.get('content-type')]).toEqual([404, 'text/html; charset=utf-8']);
+    expect(await missing.text()).toContain('<a href="/">To the inbox</a>');
+    expect(listed).toContain('<a href="/" aria-current="page">Inbox</a>');
+    expect(listed).toMatch(/<details class="forget"><summary>Forget all mail …<\/summary>\s*<form method="post" action="\/_clear">/);
+  });
+
   test('gives programs the messages as JSON', async () => {
     const { sink } = await withHostileMail();
     expect(await (await fetch(`${sink.inboxUrl}/messages.json`)).json()).toMatchObject([{ subject: HOSTILE, to: ['ann@example.test'], answer: 'accepted' }]);

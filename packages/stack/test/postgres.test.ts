@@ -7,6 +7,7 @@ import { keepService } from '../src/keep-service.js';
 import { type PostgresServer, startPostgres } from '../src/postgres.js';
 import { birthOf } from '../src/process-birth.js';
 import { canEnter } from '../src/unprivileged-account.js';
+import { endAfterTest } from './end-after-test.js';
 import { childScript, runChild } from './run-child.js';
 import { makeTemporaryFolder } from './temporary-folder.js';
 
@@ -121,6 +122,7 @@ describe('an embedded PostgreSQL', () => {
   test('stops the server that a killed process left on the folder, and starts', async () => {
     const dying = runChild('start-servers.mjs', [folder, 'postgres']);
     const leftOver = JSON.parse(await dying.nextLine()) as { postgres: { pid: number } };
+    endAfterTest(leftOver.postgres.pid);
     await dying.end('SIGKILL');
     expect(birthOf(leftOver.postgres.pid)).toBeDefined();
     const log: string[] = [];

@@ -1,4 +1,8 @@
-/** Runs a script of test/children in a process of its own and reads its output line by line. */
+/**
+ * Runs a script of test/children in a process of its own and reads its output line by line.
+ *
+ * The script's input stays open as long as this process lives: one that reads it to its end ends with us, however we end.
+ */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createInterface } from 'node:readline';
@@ -13,7 +17,7 @@ export function runChild(
 ): Child {
   const child = spawn(process.execPath, [childScript(script), ...args], {
     cwd: '/',
-    stdio: ['ignore', 'pipe', 'inherit'],
+    stdio: ['pipe', 'pipe', 'inherit'],
     ...(env === undefined ? {} : { env }),
     ...(as === undefined ? {} : as),
   });

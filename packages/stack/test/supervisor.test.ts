@@ -2,23 +2,34 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { describe, expect, test } from 'vitest';
+import { afterEach, describe, expect, test } from 'vitest';
 import { endLeftOvers } from '../src/end-left-overs.js';
 import { birthOf } from '../src/process-birth.js';
 import { recordProcess } from '../src/process-record.js';
 import { type Supervised, supervise } from '../src/supervisor.js';
 import { createWatchedList } from '../src/watched-list.js';
+import { endAfterTest } from './end-after-test.js';
 import { childScript, runChild } from './run-child.js';
 import { makeTemporaryFolder } from './temporary-folder.js';
 
 const folder = makeTemporaryFolder();
 let runs = 0;
+/** What a failing test leaves running would outlive the whole run, being in process groups of its own. */
+const started: Supervised[] = [];
+afterEach(async () => {
+  for (const child of started.splice(0)) await child.stop();
+});
 
 function plan(args: readonly string[], more: { stopWithinMs?: number; runDir?: string } = {}) {
   const lines = createWatchedList<string>([], 'lines');
   const runDir = more.runDir ?? join(folder, `run-${runs++}`);
   const log = (line: string): void => lines.add(line);
-  return { lines, runDir, start: (): Promise<Supervised> => supervise({ name: 'child', args, env: { GREETING: 'hello' }, cwd: folder, log, ...more, runDir }) };
+  const start = async (): Promise<Supervised> => {
+    const child = await supervise({ name: 'child', args, env: { GREETING: 'hello' }, cwd: folder, log, ...more, runDir });
+    started.push(child);
+    return child;
+  };
+  return { lines, runDir, start };
 }
 
 describe('a supervised process', () => {
@@ -79,6 +90,7 @@ describe('a supervised process', () => {
     mkdirSync(runDir);
     const supervisor = runChild('supervise-one.mjs', [runDir, childScript('stay.mjs')], { env: {} });
     const orphan = Number(await supervisor.nextLine());
+    endAfterTest(orphan);
     await supervisor.end('SIGKILL');
     expect(birthOf(orphan)).toBeDefined();
     const { lines, start } = plan([childScript('stay.mjs')], { runDir });
@@ -90,6 +102,7 @@ describe('a supervised process', () => {
 
   test('never costs a stranger its life: a pid file whose process is another by now is passed over', async () => {
     const stranger = spawn(process.execPath, [childScript('stay.mjs')], { stdio: 'ignore', env: {} });
+    endAfterTest(stranger.pid);
     const { lines, runDir, start } = plan([childScript('stay.mjs')]);
     mkdirSync(runDir);
     writeFileSync(join(runDir, 'child.json'), JSON.stringify({ pid: stranger.pid, birth: 'another boot/1', what: 'child' }));
@@ -100,7 +113,6 @@ describe('a supervised process', () => {
     expect(birthOf(stranger.pid ?? 0)).toBeDefined();
     await child.stop();
     expect(birthOf(stranger.pid ?? 0)).toBeDefined();
-    stranger.kill('SIGKILL');
   });
 });
 
@@ -110,6 +122,7 @@ test('what a killed start left running is ended, the backend last, and no strang
   const ended: string[] = [];
   const left = ['backend', 'worker', 'gateway'].map((name) => {
     const child = spawn(process.execPath, [childScript('stay.mjs')], { stdio: ['ignore', 'pipe', 'ignore'], env: {} });
+    endAfterTest(child.pid);
     child.once('exit', () => ended.push(name));
     return { name, child };
   });

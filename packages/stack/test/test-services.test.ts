@@ -6,6 +6,7 @@ import { expect, test } from 'vitest';
 import { publishTestServices, readTestServices } from '../src/environment.js';
 import { birthOf } from '../src/process-birth.js';
 import setUpServices, { startTestServices } from '../src/test-services.js';
+import { endAfterTest } from './end-after-test.js';
 import { runChild } from './run-child.js';
 
 async function dataFolderOf(postgresUrl: string): Promise<string> {
@@ -39,6 +40,7 @@ test('a test run gets a superuser of a real PostgreSQL and a real Valkey; a run 
 test('what a killed test run left is ended and removed by the next one', async () => {
   const killed = runChild('start-test-services.mjs', []);
   const left = JSON.parse(await killed.nextLine()) as { folder: string; pids: readonly number[] };
+  endAfterTest(...left.pids);
   await killed.end('SIGKILL');
   expect(left.pids.map((pid) => birthOf(pid) !== undefined)).toEqual([true, true]);
   const next = await startTestServices();

@@ -7,6 +7,7 @@ import { birthOf } from '../src/process-birth.js';
 import { unpackValkey } from '../src/unpack-valkey.js';
 import { findValkey, startValkey, type ValkeyServer } from '../src/valkey.js';
 import { findOnPath, type ValkeyProgram } from '../src/valkey-program.js';
+import { endAfterTest } from './end-after-test.js';
 import { runChild } from './run-child.js';
 import { makeTemporaryFolder } from './temporary-folder.js';
 
@@ -60,6 +61,7 @@ describe('an embedded Valkey', () => {
   test('stops the server that a killed process left on the folder, and starts with its data', async () => {
     const dying = runChild('start-servers.mjs', [folder, 'valkey']);
     const { valkey } = JSON.parse(await dying.nextLine()) as { valkey: { pid: number; url: string } };
+    endAfterTest(valkey.pid);
     await talk(valkey.url, (client) => client.set('left', 'over'));
     await dying.end('SIGKILL');
     expect(birthOf(valkey.pid)).toBeDefined();

@@ -101,6 +101,47 @@ describe('the webhook sink', () => {
     }
   });
 
+  test('keeps with each request what it was answered, and shows it beside its key and its JSON in lines', async () => {
+    const sink = await start();
+    await fetch(`${sink.url}/orders`, { method: 'POST', body: '{"id":1}', headers: { 'idempotency-key': '0192f3c4-5b6a-7890-8abc-0123456789ab' } });
+    for (const [kind, nth] of [
+      ['fail', 2],
+      ['reset', 3],
+      ['cut', 4],
+    ] as const) {
+      sink.mode({ kind });
+      await call(`${sink.url}/orders`);
+      await sink.waitFor((requests) => requests[nth - 1]?.answer !== undefined);
+    }
+    expect(sink.requests().map(({ answer }) => answer)).toEqual([
+      { kind: 'status', status: 200, isWhole: true },
+      { kind: 'status', status: 500, isWhole: true },
+      { kind: 'none' },
+      { kind: 'status', status: 200, isWhole: false },
+    ]);
+    sink.mode({ kind: 'hang' });
+    const unanswered = call(`${sink.url}/orders`);
+    await sink.waitFor((requests) => requests.length === 5);
+    const page = await (await fetch(sink.pageUrl)).text();
+    expect(page.match(/→ 200, cut short|→ [0-9]+|no answer|not answered yet/g)).toEqual([
+      'not answered yet',
+      '→ 200, cut short',
+      'no answer',
+      '→ 500',
+      '→ 200',
+    ]);
+    expect(page).toContain('key 0192…456789ab');
+    expect(page).toContain('<pre>{\n  &quot;id&quot;: 1\n}</pre>');
+    await sink.stop();
+    await unanswered;
+  });
+
+  test('shows a body as it came when its JSON would not come out the same', async () => {
+    const sink = await start();
+    await fetch(`${sink.url}/x`, { method: 'POST', body: '{"id":12345678901234567890}' });
+    expect(await (await fetch(sink.pageUrl)).text()).toContain('<pre>{&quot;id&quot;:12345678901234567890}</pre>');
+  });
+
   test('shows what arrived on a page that escapes it, and as JSON; its own paths are not recorded', async () => {
     const sink = await start();
     await fetch(`${sink.url}/<script>`, { method: 'POST', body: '<script>alert(1)</script>' });

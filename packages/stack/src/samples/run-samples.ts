@@ -10,7 +10,7 @@ import { join } from 'node:path';
 import { CHECKOUT } from '../instance.js';
 import type { Log } from '../log.js';
 import { type Api, openApi } from './api.js';
-import type { Contact, Graph, Run, Workflow } from './api-answers.js';
+import type { Contact, Graph, Run, RunState, Workflow } from './api-answers.js';
 import { openTestClock, realClock } from './clock.js';
 import { compareArrivals, countMails } from './compare-arrivals.js';
 import { compareRun } from './compare-run.js';
@@ -26,8 +26,9 @@ import { tellNextMove, tellRefusal, tellRun } from './tell-run.js';
 export type SamplesPlan = {
   readonly apiUrl: string;
   readonly apiKey: string;
-  /** Where that key is kept, as a person in the checkout would write it. */
+  /** Where that key is kept, and the logs, as a person in the checkout would write it. */
   readonly keyFile: string;
+  readonly logFolder: string;
   readonly webhookSinkUrl: string;
   /** Undefined when mail goes to a server whose inbox cannot be seen. */
   readonly inboxUrl: string | undefined;
@@ -35,6 +36,8 @@ export type SamplesPlan = {
   readonly say: Log;
   readonly signal: AbortSignal;
 };
+
+const UNFINISHED: readonly RunState[] = ['pending', 'running', 'waiting', 'awaiting_approval', 'retrying'];
 
 type Started = { readonly journey: LoadedJourney; readonly events: readonly SentEvent[] };
 
@@ -64,7 +67,10 @@ async function runAll(plan: SamplesPlan): Promise<boolean> {
   }
   const runs = await followToEnd(ids(), following);
   await tellAll(plan, api, started, runs);
-  return hasTestClock ? judge(plan, api, started, runs) : true;
+  const isOk = hasTestClock ? await judge(plan, api, started, runs) : true;
+  if (!hasTestClock) await tellOthers(api, runs, say);
+  tellWhere(plan);
+  return isOk;
 }
 
 async function setOff(journey: LoadedJourney, { api, say }: Following): Promise<readonly SentEvent[]> {
@@ -115,12 +121,7 @@ function soonestDue(runs: readonly Run[]): string | undefined {
     .sort((a, b) => Date.parse(a) - Date.parse(b))[0];
 }
 
-async function tellAll(
-  { apiUrl, keyFile, webhookSinkUrl, inboxUrl, say }: SamplesPlan,
-  api: Api,
-  started: readonly Started[],
-  runs: readonly Run[],
-): Promise<void> {
+async function tellAll({ apiUrl, keyFile, say }: SamplesPlan, api: Api, started: readonly Started[], runs: readonly Run[]): Promise<void> {
   for (const { journey, events } of started) {
     const presentVersionId = (await api.get<Workflow>(`/workflows/${journey.workflowId}`)).version?.id;
     for (const { eventId, externalId, runId, refusal } of events) {
@@ -134,10 +135,27 @@ async function tellAll(
       }
     }
   }
+}
+
+/** Runs of a person's own, or of events of an earlier day, go on beside those that are told here. */
+async function tellOthers(api: Api, told: readonly Run[], say: Log): Promise<void> {
+  const { items, nextCursor } = await api.get<{ items: readonly { id: string }[]; nextCursor: string | null }>(`/runs?state=${UNFINISHED.join()}&limit=200`);
+  const others = items.filter(({ id }) => !told.some((run) => run.id === id)).length;
+  if (others === 0) return;
+  say(
+    `\n${nextCursor === null ? '' : 'More than '}${others} other ${others === 1 ? 'run is' : 'runs are'} unfinished and ${others === 1 ? 'goes' : 'go'} on, too.`,
+  );
+}
+
+/** With the test clock everything stops now, so only what stays is named. */
+function tellWhere({ apiUrl, keyFile, logFolder, webhookSinkUrl, inboxUrl, hasTestClock, say }: SamplesPlan): void {
   say('\nWhere to look');
-  if (inboxUrl !== undefined) say(`  the mail that was sent       ${inboxUrl}`);
-  say(`  the requests that were made  ${webhookSinkUrl}/_requests`);
-  say(`  runs, with their history     ${apiUrl}/api/v1/runs`);
+  if (!hasTestClock) {
+    if (inboxUrl !== undefined) say(`  the mail that was sent       ${inboxUrl}`);
+    say(`  requests since this start    ${webhookSinkUrl}/_requests`);
+    say(`  runs, newest first           curl -H "Authorization: Bearer $(cat ${keyFile})" ${apiUrl}/api/v1/runs`);
+  }
+  say(`  what every process said      ${logFolder}/`);
   say('  what the samples are         samples/README.md');
 }
 

@@ -17,4 +17,4 @@ process.once('SIGTERM', async () => {
   await postgres?.stop();
   process.exit(0);
 });
-setInterval(() => {}, 60_000);
+process.stdin.resume().once('end', () => process.exit(1)); // whoever started this is gone; the exit asks the servers to end

@@ -7,4 +7,4 @@ const folder = makeTestFolder();
 const postgres = await startPostgres({ dataDir: `${folder}/postgres` });
 const valkey = await startValkey({ dataDir: `${folder}/deeper/valkey` });
 process.stdout.write(`${JSON.stringify({ folder, pids: [postgres.pid, valkey.pid] })}\n`);
-setInterval(() => {}, 60_000);
+process.stdin.resume().once('end', () => process.exit(1)); // whoever started this is gone; the exit asks the servers to end

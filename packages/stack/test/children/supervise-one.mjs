@@ -3,4 +3,13 @@
 import { supervise } from '../../dist/supervisor.js';
 
 const [runDir, script] = process.argv.slice(2);
-await supervise({ name: 'child', args: [script], env: {}, cwd: runDir, runDir, log: () => {}, onStart: (pid) => process.stdout.write(`${pid}\n`) });
+const child = await supervise({
+  name: 'child',
+  args: [script],
+  env: {},
+  cwd: runDir,
+  runDir,
+  log: () => {},
+  onStart: (pid) => process.stdout.write(`${pid}\n`),
+});
+process.stdin.resume().once('end', () => child.stop().then(() => process.exit(1))); // whoever started this is gone
