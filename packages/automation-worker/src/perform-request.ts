@@ -18,6 +18,8 @@ import { type SendError, type SendOptions, type SendResponse, sendRequest } from
 
 /** Text bodies are cut to this many bytes in the output. */
 export const MAX_TEXT_BYTES = 64 * 1024;
+/** A JSON body is kept as JSON up to this size, written out. */
+export const MAX_JSON_BYTES = 256 * 1024;
 /** Objects and arrays of a JSON body may be nested this deep; deeper ones are kept as text. */
 export const MAX_JSON_DEPTH = 32;
 /** Of the body of a failed answer, so many characters are kept for people. */
@@ -93,6 +95,9 @@ function readBody(response: SendResponse): Body {
   if (value === undefined) return asText(body, contentType, ['The body is not the JSON it claims to be; it is kept as text']);
   if (!isStorable(value, MAX_JSON_DEPTH))
     return asText(body, contentType, ['The body is JSON that cannot be stored (depth, number or character); it is kept as text']);
+  // Written again it may be far longer than it came (1e20 has 21 digits), and what is recorded must fit into a message to the backend.
+  if (Buffer.byteLength(JSON.stringify(value)) > MAX_JSON_BYTES)
+    return asText(body, contentType, [`The body is JSON of over ${MAX_JSON_BYTES} bytes; its beginning is kept as text`]);
   return { body: value, bodyKind: 'json', warnings: [] };
 }
 

@@ -164,6 +164,19 @@ describe('the body of a success', () => {
     });
   });
 
+  it.each([
+    ['grows when it is written out', `[${'1e20,'.repeat(20_000)}1]`],
+    ['is long', `["${'x'.repeat(300_000)}"]`],
+  ])('keeps the beginning as text, and is done once, when its JSON %s beyond what is kept', async (_, body) => {
+    const outcome = await perform(await answering(200, JSON_TYPE, body), { maxResponseBytes: 1_048_576 });
+    expect(outcome).toMatchObject({
+      kind: 'done',
+      output: { status: 200, bodyKind: 'text' },
+      warnings: [expect.stringContaining('its beginning is kept'), expect.anything()],
+    });
+    expect(JSON.stringify(outcome).length).toBeLessThan(100_000);
+  });
+
   it('takes JSON of the greatest depth, whole surrogate pairs, and replaces NUL in text', async () => {
     expect(await perform(await answering(200, JSON_TYPE, `${'['.repeat(32)}${']'.repeat(32)}`))).toMatchObject({ output: { bodyKind: 'json' } });
     expect(await perform(await answering(200, JSON_TYPE, '["\\ud83c\\udf89"]'))).toMatchObject({ output: { body: ['🎉'] } });

@@ -20,7 +20,7 @@ export const rpcErrorSchema = z.strictObject({ code: z.enum(errorCodes), detail:
 export type RpcError = z.infer<typeof rpcErrorSchema>;
 
 /** One call inside a frame. `data` is checked against the pattern's own request schema. */
-const frameItemSchema = z.strictObject({ pattern: z.enum(runtimePatterns), data: z.record(z.string(), jsonSchema) });
+const frameItemSchema = z.strictObject({ pattern: z.enum(runtimePatterns), data: z.record(z.string(), z.unknown()) });
 export type FrameItem = { pattern: RuntimePattern; data: Record<string, unknown> };
 
 /** What a worker says of itself with every renewal. */

@@ -3,8 +3,16 @@ import { z } from 'zod';
 /** Any value JSON can carry. Outputs, payloads and details are of this type and nothing wider. */
 export type Json = null | boolean | number | string | Json[] | { [key: string]: Json };
 
-/** Accepts any JSON value. Depth and size are the transport's business (codec.ts of wire, body limits of HTTP). */
-export const jsonSchema: z.ZodType<Json> = z.json() as z.ZodType<Json>;
+/**
+ * Accepts any JSON value that is there. What crosses a boundary has been through JSON.parse and a bound on its depth (codec.ts of wire, body
+ * limits of HTTP), so its inside is not looked at again: walking a large value by schema costs many times its parsing.
+ */
+export const jsonSchema = z.unknown().refine((value) => value !== undefined, 'is missing') as unknown as z.ZodType<Json>;
 
-/** An instant: RFC 3339 text in UTC, as Postgres `timestamptz` and `Date.toISOString()` give it. */
-export const instantSchema = z.iso.datetime({ offset: true });
+const YEAR = { first: 1970, last: 9999 } as const;
+
+/** An instant: RFC 3339 text, from 1970 to 9999 in UTC, as Postgres `timestamptz` and `Date.toISOString()` can both give it back. */
+export const instantSchema = z.iso.datetime({ offset: true }).refine((text) => {
+  const year = new Date(text).getUTCFullYear();
+  return year >= YEAR.first && year <= YEAR.last;
+}, `must lie between ${YEAR.first} and ${YEAR.last}`);

@@ -42,6 +42,7 @@ function navigate({ links }: Inbox, current?: 'page' | 'true'): readonly Link[] 
 export async function answerInboxRequest(request: IncomingMessage, response: ServerResponse, inbox: Inbox): Promise<void> {
   try {
     if (!namesLoopback(request)) return sendText(response, 403, 'This page answers only to 127.0.0.1 and localhost.\n');
+    if (!URL.canParse(request.url ?? '/', 'http://127.0.0.1')) return void response.writeHead(400).end();
     const { pathname } = new URL(request.url ?? '/', 'http://127.0.0.1');
     if (request.method === 'POST') return await answerChange(request, response, inbox, pathname);
     if (pathname === '/') return await sendList(response, inbox);

@@ -37,6 +37,7 @@ const PAGE = '/_requests';
 /** Answers one request to the sink itself; never throws. */
 export async function answerSinkRequest(request: IncomingMessage, response: ServerResponse, page: WebhookPage): Promise<void> {
   if (!namesLoopback(request)) return sendText(response, 403, 'This page answers only to 127.0.0.1 and localhost.\n');
+  if (!URL.canParse(request.url ?? '/', 'http://127.0.0.1')) return void response.writeHead(400).end();
   const { pathname, searchParams } = new URL(request.url ?? '/', 'http://127.0.0.1');
   if (request.method === 'POST') return answerChange(request, response, page, pathname, searchParams);
   if (pathname === PAGE) return sendList(response, page);

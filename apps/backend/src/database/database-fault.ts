@@ -5,7 +5,7 @@ import { isUnavailable } from './is-unavailable.js';
  *
  * - `away`: the database cannot be reached, or the pool gave up. Whether a commit in flight happened is unknown.
  * - `busy`: it gave up on this statement (deadlock, serialization, lock or statement time-out); nothing was written. Worth a repeat.
- * - `taken`: a unique rule, `held`: a reference forbids it. `unreadable`: a text Postgres cannot keep (NUL, broken UTF-8).
+ * - `taken`: a unique rule, `held`: a reference forbids it. `unreadable`: a value Postgres cannot keep (NUL, broken UTF-8, an instant or number out of range).
  * - null: anything else, errors that are not the database's included.
  */
 export type DatabaseFault = 'away' | 'busy' | 'taken' | 'held' | 'unreadable';
@@ -18,6 +18,9 @@ const FAULT_OF_STATE: Record<string, DatabaseFault> = {
   '53200': 'busy',
   '23505': 'taken',
   '23503': 'held',
+  '22003': 'unreadable',
+  '22007': 'unreadable',
+  '22008': 'unreadable',
   '22021': 'unreadable',
   '22P05': 'unreadable',
 };

@@ -6,11 +6,13 @@ import { z } from 'zod';
  * its microseconds: a `Date` would cut them and skip rows. A cursor is a place in the list and holds for both directions.
  * Not promised: rows inserted behind the place are not seen by the reader who has passed it.
  */
+const instantKeySchema = z.iso.datetime({ precision: 6 }).refine((text) => !text.startsWith('0000'));
+
 const keySchemas = {
   /** (created_at, id): text as SQL `instantKey` gives it, and a UUID. */
-  instant: z.tuple([z.iso.datetime({ precision: 6 }), z.uuid()]),
+  instant: z.tuple([instantKeySchema, z.uuid()]),
   /** (received_at, id) where the id is a text of somebody else's. */
-  instantAndText: z.tuple([z.iso.datetime({ precision: 6 }), z.string().max(400)]),
+  instantAndText: z.tuple([instantKeySchema, z.string().max(400)]),
   /** (id, id): a UUIDv7 is in order of time by itself. */
   uuid: z.tuple([z.uuid(), z.uuid()]),
   /** Any two texts, ordered as the database orders text. */

@@ -2,6 +2,7 @@ import type { Refused, ReplyOf, RequestOf, Rests, RuntimePattern, Verb } from '@
 import { attemptsOf, type Checkpoint, placeOf, refused, rests, type StepRef } from './checkpoint.js';
 import { closeStep } from './close-step.js';
 import { endRun } from './end-run.js';
+import { leaveAttempt } from './leave-attempt.js';
 import { restRun } from './rest-run.js';
 import type { RuntimeKit } from './runtime-kit.js';
 
@@ -25,7 +26,7 @@ export async function advanceRun(
 }
 
 export async function waitRun(checkpoint: Checkpoint, request: Ref<'automation.runtime.run.wait'>, kit: RuntimeKit): Promise<Rests | Refused> {
-  if (request.release) return release(checkpoint, request, kit);
+  if (request.release) return await release(checkpoint, request, kit);
   return (await close(checkpoint, request, 'wait', kit)) ?? rests(checkpoint);
 }
 
@@ -65,11 +66,15 @@ async function close(checkpoint: Checkpoint, request: StepRef, verb: Verb, kit: 
 }
 
 /** Gives the run back as it stands: whoever claims it next begins where it is. Nothing is spent. */
-function release(checkpoint: Checkpoint, request: StepRef, kit: RuntimeKit): Rests | Refused {
+async function release(checkpoint: Checkpoint, request: StepRef, kit: RuntimeKit): Promise<Rests | Refused> {
   const place = placeOf(checkpoint, request);
   if (place === 'repeat') return rests(checkpoint);
   if (place !== 'live') return refused(place);
-  if (checkpoint.run.isCancelAsked) endRun(checkpoint, { move: 'cancel', reason: 'cancelled by request' }, kit);
-  else restRun(checkpoint, 'release', { dueAt: checkpoint.now });
+  if (checkpoint.run.isCancelAsked) {
+    await leaveAttempt(checkpoint);
+    endRun(checkpoint, { move: 'cancel', reason: 'cancelled by request' }, kit);
+  } else {
+    restRun(checkpoint, 'release', { dueAt: checkpoint.now });
+  }
   return rests(checkpoint);
 }

@@ -3,6 +3,7 @@ import type { AttemptReply, ReplyOf, RequestOf } from '@onward/contracts/pattern
 import type { Attempt } from '../runs/attempt.entity.js';
 import { attemptsOf, type Checkpoint, placeOf, refused, rests, type StepRef, writeAttempt } from './checkpoint.js';
 import { endRun } from './end-run.js';
+import { leaveAttempt } from './leave-attempt.js';
 import { outcomeOf, tallyBefore, withOutcome } from './outcomes.js';
 import { blank } from './pass-nodes.js';
 import type { RuntimeKit } from './runtime-kit.js';
@@ -33,6 +34,7 @@ export async function createAttempt(checkpoint: Checkpoint, request: Request, ki
   if (run.isCancelAsked) {
     // Nothing new is begun; what was left without an outcome is recorded as such.
     if (begun && opened !== attempt) writeAttempt(checkpoint, opened);
+    else await leaveAttempt(checkpoint);
     endRun(checkpoint, { move: 'cancel', reason: 'cancelled by request' }, kit);
     return rests(checkpoint);
   }

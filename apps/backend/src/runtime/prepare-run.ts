@@ -5,6 +5,7 @@ import { attemptsOf, type Checkpoint, changeRun, currentAttempt, refused, rests,
 import { closeStep, isPaused } from './close-step.js';
 import { endRun } from './end-run.js';
 import { canMove, stateAfter } from './moves.js';
+import { leaveAttempt } from './leave-attempt.js';
 import { tallyBefore, withOutcome } from './outcomes.js';
 import { enterNode } from './pass-nodes.js';
 import { restRun } from './rest-run.js';
@@ -82,8 +83,10 @@ async function takeOver(checkpoint: Checkpoint, handOut: HandOut, kit: RuntimeKi
   }
   const takeovers = run.takeovers + 1;
   changeRun(checkpoint, { ...held(checkpoint, handOut, kit), epoch: run.epoch + 1, takeovers });
-  if (takeovers >= MAX_TAKEOVERS) buryPoison(checkpoint, kit);
-  else if (await isPaused(checkpoint)) {
+  if (takeovers >= MAX_TAKEOVERS) {
+    await leaveAttempt(checkpoint);
+    buryPoison(checkpoint, kit);
+  } else if (await isPaused(checkpoint)) {
     restRun(checkpoint, 'release', { dueAt: checkpoint.now, isHeld: true });
     return { kind: 'held' };
   }

@@ -9,6 +9,10 @@ import type { Logger } from 'pino';
 import { firstValueFrom } from 'rxjs';
 import { rpcErrorOf } from './rpc-failure.js';
 
+/** A stranger may stay this long, and a message begun may take this long to be whole, in ms. */
+const PATIENCE_MS = 30_000;
+const MAX_CONNECTIONS = 2_000;
+
 type Options = { host: string; port: number; secret: string; drainTimeoutMs: number; log: Logger };
 
 /**
@@ -28,6 +32,7 @@ export class RpcServer extends Server implements CustomTransportStrategy {
   constructor(private readonly rpc: Options) {
     super();
     this.server = createServer({ noDelay: true, keepAlive: true }, (socket) => this.serve(socket));
+    this.server.maxConnections = MAX_CONNECTIONS;
   }
 
   /** The port it listens on, also when 0 was asked for. */
@@ -72,7 +77,16 @@ export class RpcServer extends Server implements CustomTransportStrategy {
   private serve(socket: Socket): void {
     this.sockets.add(socket);
     const reader = new MessageReader();
-    socket.on('close', () => this.sockets.delete(socket));
+    // Running until the first authentic message, and from then on whenever bytes have come that are no whole message yet.
+    let patience: NodeJS.Timeout | undefined = setTimeout(() => socket.destroy(), PATIENCE_MS);
+    const calm = () => {
+      clearTimeout(patience);
+      patience = undefined;
+    };
+    socket.on('close', () => {
+      calm();
+      this.sockets.delete(socket);
+    });
     socket.on('error', () => socket.destroy());
     socket.on('data', (chunk) => {
       let messages: unknown[];
@@ -83,24 +97,26 @@ export class RpcServer extends Server implements CustomTransportStrategy {
         socket.destroy();
         return;
       }
-      for (const message of messages) this.take(socket, message);
+      for (const message of messages) this.take(socket, message, calm);
+      if (messages.length === 0) patience ??= setTimeout(() => socket.destroy(), PATIENCE_MS);
     });
   }
 
-  private take(socket: Socket, message: unknown): void {
+  private take(socket: Socket, message: unknown, calm: () => void): void {
     const packet = readPacket(message);
     if (!packet) {
       socket.destroy();
       return;
     }
-    const handling = this.answer(packet).then((answer) => this.reply(socket, packet.id, answer));
+    const handling = this.answer(packet, calm).then((answer) => this.reply(socket, packet.id, answer));
     this.inFlight.add(handling);
     void handling.finally(() => this.inFlight.delete(handling));
   }
 
-  private async answer(packet: Packet): Promise<{ reply: unknown } | { error: RpcError }> {
+  private async answer(packet: Packet, calm: () => void): Promise<{ reply: unknown } | { error: RpcError }> {
     try {
       if (verify(packet, { secret: this.rpc.secret, now: Date.now(), nonces: this.nonces }) !== 'ok') return errorOf('unauthenticated');
+      calm();
       if (this.isDraining) return errorOf('draining');
       if (!isPattern(packet.pattern)) return errorOf('unknown_pattern');
       const handler = this.getHandlerByPattern(packet.pattern);

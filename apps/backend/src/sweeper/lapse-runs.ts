@@ -3,6 +3,7 @@ import { outboxOf } from '../database/outbox.js';
 import { rows, type Tx } from '../database/sql.js';
 import { lockRun, saveCheckpoints } from '../runtime/checkpoint.js';
 import { endRun } from '../runtime/end-run.js';
+import { leaveAttempt } from '../runtime/leave-attempt.js';
 import { stateAfter, whereCan } from '../runtime/moves.js';
 import { buryPoison, MAX_TAKEOVERS } from '../runtime/prepare-run.js';
 import type { RuntimeKit } from '../runtime/runtime-kit.js';
@@ -24,6 +25,7 @@ export async function lapseRuns(tx: Tx, kit: RuntimeKit): Promise<number> {
   for (const { id, isCancelAsked } of ending) {
     const checkpoint = await lockRun(tx, id);
     if (!checkpoint) continue;
+    await leaveAttempt(checkpoint);
     if (isCancelAsked) endRun(checkpoint, { move: 'cancel', reason: 'cancelled by request' }, kit);
     else buryPoison(checkpoint, kit);
     await saveCheckpoints(tx, [checkpoint]);

@@ -132,6 +132,9 @@ test('Onward’s own events start journeys, and journeys that set each other off
   expect(await rows(onward.source, 'SELECT reason FROM run_refusals WHERE workflow_id = $1', [workflowId])).toEqual([{ reason: 'event_chain_too_deep' }]);
 });
 
+/** A cursor of the right shape whose instant Postgres cannot read. */
+const YEAR_0 = Buffer.from('["0000-01-01T00:00:00.000000Z","01a229b6-45a1-709f-9fc8-8d84b9997d91"]').toString('base64url');
+
 describe('bad input', () => {
   const refusals: [string, unknown, number, string | null][] = [
     ['malformed JSON', '{"type":', 400, null],
@@ -142,6 +145,8 @@ describe('bad input', () => {
     ['a contact without identity', { type: 'x.y', contact: {}, payload: {} }, 400, 'contact'],
     ['an address that is none', { type: 'x.y', contact: { email: 'a@b@c' }, payload: {} }, 400, 'contact.email'],
     ['an instant that is none', { type: 'x.y', occurredAt: '2026-02-30T00:00:00Z' }, 400, 'occurredAt'],
+    ['an instant that no calendar shows', { type: 'x.y', occurredAt: '9999-12-31T23:59:59-23:59' }, 400, 'occurredAt'],
+    ['an instant of the year 0', { type: 'x.y', occurredAt: '0000-01-01T00:00:00Z' }, 400, 'occurredAt'],
     ['an id with a space', { id: 'a b', type: 'x.y' }, 400, 'id'],
     ['a body that is too large', { type: 'x.y', payload: { text: 'x'.repeat(300_000) } }, 413, null],
     ['a NUL, which the database cannot hold', { type: 'x.y', payload: { text: 'a\u0000b' } }, 400, null],
@@ -167,8 +172,9 @@ describe('bad input', () => {
     expect((await onward.api('GET', '/events/nobody')).status).toBe(404);
     expect((await onward.api('GET', '/runs/01960000-0000-7000-8000-000000000000')).status).toBe(404);
     expect((await onward.api('GET', '/runs/not-a-uuid')).status).toBe(400);
-    for (const list of ['/events', '/runs', '/dead-letters', '/run-refusals']) {
+    for (const list of ['/events', '/runs', '/dead-letters', '/run-refusals', '/contacts', '/workflows', '/messages', '/templates', '/lists', '/api-keys']) {
       expect([list, (await onward.api('GET', `${list}?cursor=garbage`)).status]).toEqual([list, 400]);
+      expect([list, (await onward.api('GET', `${list}?cursor=${YEAR_0}`)).status]).toEqual([list, 400]);
       expect([list, (await onward.api('GET', `${list}?limit=0`)).status]).toEqual([list, 400]);
       expect([list, (await onward.api('GET', `${list}?colour=red`)).status]).toEqual([list, 400]);
     }

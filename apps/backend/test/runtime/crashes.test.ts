@@ -168,3 +168,11 @@ test('replaying a send that may have happened keeps its key and body', async () 
   expect(sent.map(({ seq }) => seq)).toEqual([2, 3]);
   expect(new Set(sent.map(({ key, hash }) => key + hash)).size).toBe(1);
 });
+
+test('a run that is cancelled after its worker died does not say for ever that it is sending', async () => {
+  const { runId } = await startRun(onward, await publish(onward, line(send('call'))));
+  await worker.begin(runId);
+  await onward.api('POST', `/runs/${runId}/cancel`);
+  await lapse(runId);
+  expect((await worker.attempts(runId)).at(-1)).toMatchObject({ node: 'call', status: 'uncertain', failure: { code: 'process_died' } });
+});

@@ -4,7 +4,7 @@ import { MAX_MESSAGE_BYTES, PATTERNS } from '@onward/contracts/frame';
 import { RUNTIME_PATTERNS } from '@onward/contracts/patterns';
 import { encodeMessage, MessageReader } from '@onward/wire/codec';
 import { sign } from '@onward/wire/signing';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { rows } from '../../src/database/sql.js';
 import { type BackendForTest, backendForTest } from '../backend-for-test.js';
 import { HandWorker, line, publish, startRun, tag } from './hand-worker.js';
@@ -85,6 +85,27 @@ test('what is no message at all, or too large, ends the connection and nothing e
   expect(await exchange(Buffer.from(`${MAX_MESSAGE_BYTES + 1}#{`))).toBe('closed');
   expect(await exchange(Buffer.from('12#{"id":"x"}xxx'))).toBe('closed');
   expect(await worker.call('prepare', { runId, claimId: runId, callId: 1 })).toEqual({ kind: 'refused', reason: 'stale_claim' });
+});
+
+test('a stranger is not kept, and neither is a message that never becomes whole', async () => {
+  const hasEnded = (bytes: Buffer | null) =>
+    new Promise<boolean>((resolve) => {
+      const socket = connect(onward.backend.rpcPort, '127.0.0.1', () => {
+        if (bytes) socket.write(bytes);
+        vi.advanceTimersByTime(29_000);
+        expect(socket.destroyed).toBe(false);
+        setImmediate(() => setImmediate(() => vi.advanceTimersByTime(31_000)));
+      });
+      socket.on('error', () => undefined);
+      socket.on('close', () => resolve(true));
+    });
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+  try {
+    expect(await hasEnded(null)).toBe(true);
+    expect(await hasEnded(Buffer.from('4194304#{"a":"'))).toBe(true);
+  } finally {
+    vi.useRealTimers();
+  }
 });
 
 test('there are 13 patterns, the frame, and the two of the gateway', () => {
