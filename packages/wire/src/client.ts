@@ -145,7 +145,8 @@ export class BackendClient {
       const connection = await Connection.open(this.#target, (ended, why) => {
         if (this.#live !== ended) return;
         this.#live = undefined;
-        this.#noteDown(why);
+        // One that nobody waits on may be closed at any time (the backend keeps no strangers); the next call dials again.
+        if (this.#waiting.size > 0) this.#noteDown(why);
       });
       if (this.#isClosed) connection.destroy('the client is closed');
       else if (!connection.isEnded) this.#live = connection;
