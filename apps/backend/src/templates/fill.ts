@@ -1,5 +1,6 @@
 import { Context, toValueSync } from 'liquidjs';
 import type { Scope } from '../runtime/scope.js';
+import { limitWork } from './limit-work.js';
 import { engine } from './liquid-engine.js';
 import { parseTemplate, templateErrorOf } from './parse-template.js';
 import { TemplateError } from './template-error.js';
@@ -47,26 +48,15 @@ function render(template: string, scope: Scope, kind: OutputKind): string {
   const { nodes, roots } = parseTemplate(template);
   const seen = Object.create(null) as Record<string, unknown>;
   for (const root of roots) if (Object.hasOwn(scope, root)) seen[root] = bare(scope[root as keyof Scope]);
-  const once = (): string => {
-    const emitter = new TextEmitter(kind);
-    toValueSync(engine.renderer.renderTemplates(nodes, new Context(seen, engine.options, { sync: true }, { liquid: engine }), emitter));
+  const context = new Context(seen, engine.options, { sync: true }, { liquid: engine });
+  const emitter = new TextEmitter(kind);
+  limitWork(context);
+  try {
+    toValueSync(engine.renderer.renderTemplates(nodes, context, emitter));
     return emitter.buffer;
-  };
-  try {
-    return once();
-  } catch (error) {
-    if (!isTimeLimit(error)) throw templateErrorOf(error);
-  }
-  // A process that was stopped for a while is no fault of the template.
-  try {
-    return once();
   } catch (error) {
     throw templateErrorOf(error);
   }
-}
-
-function isTimeLimit(error: unknown): boolean {
-  return error instanceof Error && error.message.includes('template render limit exceeded');
 }
 
 function checkIsJson(text: string): void {

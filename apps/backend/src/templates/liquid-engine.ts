@@ -1,4 +1,5 @@
 import { Liquid } from 'liquidjs';
+import { jsonText } from './value-text.js';
 
 /**
  * The one Liquid engine. It knows values, conditions, loops and the filters named here, and nothing that reads a file, another template
@@ -17,10 +18,8 @@ const FILTERS = [
 
 /** Characters of one template. */
 export const MAX_TEMPLATE_CHARACTERS = 200_000;
-/** Characters and array places that the loops and filters of one filling may make. */
+/** Characters and array places that the loops and filters of one filling may make. Its steps are bounded in limit-work.ts, its length in text-emitter.ts. */
 const MEMORY_LIMIT = 2_000_000;
-/** A net under loops that print nothing. What prints is bounded by its length (text-emitter.ts), which no slow machine changes. */
-const RENDER_LIMIT_MS = 1_000;
 
 export const engine = createEngine();
 
@@ -36,12 +35,15 @@ function createEngine(): Liquid {
     dateFormat: '%Y-%m-%d',
     parseLimit: MAX_TEMPLATE_CHARACTERS,
     memoryLimit: MEMORY_LIMIT,
-    renderLimit: RENDER_LIMIT_MS,
     outputEscape: (value: unknown) => new Shown(value) as unknown as string,
   });
   for (const name of Object.keys(liquid.tags)) if (!TAGS.includes(name)) delete liquid.tags[name];
   for (const name of Object.keys(liquid.filters)) if (!FILTERS.includes(name)) delete liquid.filters[name];
-  liquid.registerFilter('json', (value: unknown) => JSON.stringify(value ?? null));
+  liquid.registerFilter('json', function (value: unknown) {
+    const text = jsonText(value ?? null, MEMORY_LIMIT);
+    this.context.memoryLimit.use(text.length);
+    return text;
+  });
   // Every kind of output escapes its values by itself; these are taken, for habit's sake, and add nothing.
   liquid.registerFilter('escape', (value: unknown) => value);
   liquid.registerFilter('escape_once', (value: unknown) => value);

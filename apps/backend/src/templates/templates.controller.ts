@@ -34,6 +34,9 @@ const listQuery = z.strictObject(pageQuery('instant'));
 const previewSchema = z.strictObject({ contactId: z.uuid().optional(), event: z.record(z.string(), z.unknown()).optional() });
 const idSchema = z.uuid();
 
+/** Previews under way at once. Filling holds up the whole process, so that more of them would starve everything else. */
+const MAX_PREVIEWS = 2;
+
 type ShownTemplate = {
   id: string;
   name: string;
@@ -52,6 +55,8 @@ const COLUMNS = `id, name, is_transactional AS "isTransactional", subject, html,
 @ApiTags('templates')
 @Controller('templates')
 export class TemplatesController {
+  private previews = 0;
+
   constructor(private readonly source: DataSource) {}
 
   @Post()
@@ -129,7 +134,17 @@ export class TemplatesController {
   @Post(':id/preview')
   @HttpCode(200)
   @ApiOperation({ summary: 'Fill a template as sending would, for a contact and a made-up event' })
-  preview(@Param('id', { schema: idSchema }) id: string, @Body({ schema: previewSchema }) { contactId, event = {} }: z.infer<typeof previewSchema>) {
+  async preview(@Param('id', { schema: idSchema }) id: string, @Body({ schema: previewSchema }) asked: z.infer<typeof previewSchema>) {
+    if (this.previews >= MAX_PREVIEWS) throw new Problem('conflict', `${MAX_PREVIEWS} previews are under way; ask again`, { retryAfterSeconds: 1 });
+    this.previews += 1;
+    try {
+      return await this.fillPreview(id, asked);
+    } finally {
+      this.previews -= 1;
+    }
+  }
+
+  private fillPreview(id: string, { contactId, event = {} }: z.infer<typeof previewSchema>) {
     return transact(this.source, async (tx) => {
       const template = await read(tx, id);
       const contact = contactId === undefined ? null : await readContact(tx, contactId);

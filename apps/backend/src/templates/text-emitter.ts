@@ -1,15 +1,16 @@
 import { Shown } from './liquid-engine.js';
 import { TemplateError } from './template-error.js';
-import { valueText } from './value-text.js';
+import { checkSize, valueText } from './value-text.js';
 
 /**
  * Where the filled text goes, which decides how values are written into it. The template's own text is never changed, but for `header`.
  * - `text`: as they are. `html`: escaped, so that no value becomes an element or leaves an attribute.
  * - `header`: as they are, and the whole becomes one line: runs of line breaks and control characters become one space (RFC 5322 §2.2).
  * - `url`: percent-encoded, as one component (RFC 3986 §2.1).
+ * - `url-outline`: the letter x in place of every value. It shows what of a URL the author has written.
  * - `json`: as JSON values, or, inside a string of the template, as the inside of that string.
  */
-export type OutputKind = 'text' | 'html' | 'header' | 'url' | 'json';
+export type OutputKind = 'text' | 'html' | 'header' | 'url' | 'url-outline' | 'json';
 
 /** Characters of what one template is filled to. */
 export const MAX_FILLED_CHARACTERS = 1_000_000;
@@ -36,6 +37,7 @@ export class TextEmitter {
   }
 
   private escape(value: unknown): string {
+    checkSize(value, MAX_FILLED_CHARACTERS);
     switch (this.kind) {
       case 'text':
       case 'header':
@@ -44,6 +46,8 @@ export class TextEmitter {
         return valueText(value).replace(/[&<>"'`]/g, (character) => HTML_ESCAPES[character] ?? '');
       case 'url':
         return encodeURIComponent(valueText(value).replace(/\p{Surrogate}/gu, '\ufffd'));
+      case 'url-outline':
+        return 'x';
       case 'json':
         return this.isInString ? JSON.stringify(valueText(value)).slice(1, -1) : (JSON.stringify(value) ?? 'null');
     }

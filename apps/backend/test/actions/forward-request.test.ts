@@ -101,12 +101,62 @@ describe('F42: the address of the request', () => {
     expect(url).toBe('https://api.example.test/items/a%2F..%2Fb%3Fx%3D1%23y%20z%25/end?k=a%2F..%2Fb%3Fx%3D1%23y%20z%25');
   });
 
+  it.each([
+    ['/api/orders/{{ event.x }}/cancel', '..', null],
+    ['/api/orders/{{ event.x }}/cancel', '.', null],
+    ['/api/orders/{{ event.x }}', '..', null],
+    ['/api/orders/.{{ event.x }}/cancel', '.', null],
+    ['/api/orders/.{{ event.x }}/cancel', '', null],
+    ['/api/orders/%2E{{ event.x }}/cancel', '.', null],
+    ['/api/orders/%2{{ event.x }}/cancel', 'E', null],
+    ['/api/orders/%{{ event.x }}%2e/cancel', '2e', null],
+    ['/api/orders\\{{ event.x }}\\cancel', '..', null],
+    ['/api/orders/{{ event.x }}\t/cancel', '..', null],
+    ['/api/{% if event.x %}../{% endif %}orders/{{ event.x }}', '..', null],
+    ['/api/../{{ event.x }}', '7', '/7'],
+    ['/api/../orders/{{ event.x }}', '..', null],
+    ['/api/orders/{{ event.x }}/../all', '7', '/api/orders/all'],
+    ['/api/{{ event.x }}', '...', '/api/...'],
+    ['/api/{{ event.x }}', '%2e%2e', '/api/%252e%252e'],
+    ['/api/{{ event.x }}', '../admin', '/api/..%2Fadmin'],
+    ['/api/v{{ event.x }}', '..', '/api/v..'],
+    ['/api?at={{ event.x }}', '/..', '/api?at=%2F..'],
+    ['/api?at=/{{ event.x }}', '..', '/api?at=/..'],
+  ])('the path %j with the value %j calls %j', (path, x, sent) => {
+    const answer = reasonOf({ url: `https://api.example.test${path}` }, { event: { x } });
+    if (sent === null) expect(answer).toMatch(/^A value makes the part ".+" of the path/);
+    else expect(answer).toBe(`sent: https://api.example.test${sent}`);
+  });
+
+  it('a dot segment from a value fails the step for good as request_invalid', async () => {
+    const result = await forwardRequest({ secretKey: 's' }).execute(stepOf({ url: 'https://api.example.test/a/{{ event.x }}/b' }, { event: { x: '..' } }));
+    expect(result).toMatchObject({ kind: 'outcome', outcome: { kind: 'failed', failure: { code: 'request_invalid' } } });
+  });
+
+  it.each([
+    ['http://api.example.test{{ event.x }}', '.evil.test'],
+    ['http://api.example.test{{ event.x }}/a', ''],
+    ['http://{{ event.x }}/a', 'evil.test'],
+    ['http://{{ event.x }}@api.example.test/', 'a'],
+    ['http://api.example.test:{{ event.x }}/a', '8080'],
+    ['http{{ event.x }}://api.example.test/', 's'],
+    ['http:///{{ event.x }}/a', 'evil.test'],
+    ['http://\\{{ event.x }}/a', 'evil.test'],
+    ['http://\t/{{ event.x }}/a', 'evil.test'],
+    ['http://api.example.test{% if event.x %}.evil.test{% endif %}/', '1'],
+    ['{% if event.x %}https://a.example.test/{% endif %}', '1'],
+  ])('the host of %j cannot come from a value, neither when published nor in a run', (url, x) => {
+    expect(refusedFields({ url })).toEqual(['url']);
+    const stored = { ...forwardRequestConfigSchema.parse({ url: 'https://api.example.test/' }), url };
+    expect(buildRequest(stored, scopeForTest({ event: { x } }), KEY)).toEqual({ ok: false, reason: expect.stringMatching(/host of the address/) });
+  });
+
   it('a missing value in the query is an empty text, never the word undefined', () => {
     expect(built({ url: 'https://api.example.test/', query: { a: '{{ event.nothing }}' } }).url).toBe('https://api.example.test/?a=');
   });
 
   it.each([
-    ['a host that is no host', { url: 'https://{{ event.host }}/a' }, { event: { host: 'a b' } }, /cannot|not one that can be called/],
+    ['a host that is no host', { url: 'https://a%20b/a' }, {}, /not one that can be called/],
     ['a user name', { url: 'https://user@api.example.test/' }, {}, /user name or password/],
     ['a password', { url: 'https://u:p@api.example.test/' }, {}, /user name or password/],
     ['more than 8,192 characters', { url: 'https://api.example.test/', query: { a: 'x'.repeat(9_000) } }, {}, /longer than 8192/],
@@ -234,7 +284,8 @@ describe('the configuration', () => {
     ['api.example.test', ['url']],
     ['{{ event.url }}', ['url']],
     ['https://api.example.test/{{ event.id }}', []],
-    ['{% if event.live %}https://a.example.test{% else %}https://b.example.test{% endif %}', []],
+    ['https://api.example.test?a={{ event.id }}', []],
+    ['https://api.example.test/{% if event.live %}live{% else %}test{% endif %}', []],
   ])('the address %s is refused for %j', (url, fields) => {
     expect(refusedFields({ url })).toEqual(fields);
   });

@@ -143,6 +143,37 @@ describe('errors and limits', () => {
     expect(() => fill(template, scopeWith({}), 'text')).toThrow(TemplateError);
   });
 
+  it.each([
+    ['empty loops in loops', '{% for i in (1..1000) %}{% for j in (1..1000) %}{% for k in (1..1000) %}{% endfor %}{% endfor %}{% endfor %}'],
+    ['JSON of JSON over and over', '{% for i in (1..1000) %}{% assign x = contact.attributes.big | json | json | json | json %}{% endfor %}'],
+    ['JSON of one text many times', `{% assign l = contact.attributes.list %}${'{% assign l = l | concat: l %}'.repeat(14)}{% assign x = l | json %}`],
+    ['one text many times', `{% assign l = contact.attributes.list %}${'{% assign l = l | concat: l %}'.repeat(14)}{{ l }}`],
+  ])('%s ends as a TemplateError before it holds up the process', (_, template) => {
+    const big = 'x'.repeat(100_000);
+    const scope = scopeWith({ big, list: [big] });
+    const before = process.cpuUsage();
+    expect(() => fill(template, scope, 'text')).toThrow(TemplateError);
+    const { user, system } = process.cpuUsage(before);
+    expect((user + system) / 1_000).toBeLessThan(300);
+  });
+
+  it.each([
+    [59_000, true],
+    [61_000, false],
+  ])('%i empty turns are filled or refused by their number, whatever the machine: %s', (turns, isFilled) => {
+    const template = `{% for i in (1..${turns - 1}) %}{% endfor %}done`;
+    const filling = () => fill(template, scopeWith({}), 'text');
+    if (isFilled) expect(filling()).toBe('done');
+    else expect(filling).toThrow(/more than 60,000 steps/);
+  });
+
+  it('5,000 turns of an honest table are filled', () => {
+    const rows = Array.from({ length: 5_000 }, (_, n) => ({ n, name: `row ${n}` }));
+    const template =
+      '{% for row in contact.attributes.rows %}{% if row.n > 10 %}<b>{{ row.n }}</b>{% endif %}{{ row.name | upcase }};{{ forloop.index }}{% endfor %}';
+    expect(fill(template, scopeWith({ rows }), 'html')).toMatch(/<b>4999<\/b>ROW 4999;5000$/);
+  });
+
   it('a template without Liquid comes out as it is', () => {
     expect(fill('<p>{ "a": 1 } & %} }}</p>', scopeWith({}), 'html')).toBe('<p>{ "a": 1 } & %} }}</p>');
   });

@@ -3,7 +3,7 @@ import type { Scope } from '../../runtime/scope.js';
 import { fill } from '../../templates/fill.js';
 import { encodeFields } from './encode-fields.js';
 import { fillJson } from './fill-json.js';
-import { type Fields, type ForwardRequestConfig, mayHaveBody } from './forward-request.config.js';
+import { type Fields, type ForwardRequestConfig, mayHaveBody, writtenOrigin } from './forward-request.config.js';
 
 /** Sizes in bytes. The body's bound is that of our own API; the answer is kept with the step, so it is bounded too. */
 export const MAX_BODY_BYTES = 256 * 1024;
@@ -47,14 +47,38 @@ export function buildRequest(config: ForwardRequestConfig, scope: Scope, idempot
 /** The address as it goes out (URL Standard): host in ASCII, the query it had kept byte by byte and ours put behind it, no fragment. */
 function buildUrl({ url: template, query }: ForwardRequestConfig, scope: Scope): Part<string> {
   const written = fill(template, scope, 'url').trim();
+  const origin = writtenOrigin(template);
+  if (origin === null || origin !== writtenOrigin(written)) return refuse('The host of the address must be written out; a value must not change it');
   const url = URL.canParse(written) ? new URL(written) : null;
   if (url === null) return refuse(`The address is not one that can be called: ${written.slice(0, 200)}`);
   if (url.protocol !== 'http:' && url.protocol !== 'https:') return refuse('The address must begin with http:// or https://');
   if (url.username !== '' || url.password !== '') return refuse('The address must not carry a user name or password');
+  const segment = findAddedDotSegment(written, () => fill(template, scope, 'url-outline').trim());
+  if (segment !== null) return refuse(`A value makes the part "${segment}" of the path, which would call another address`);
   url.hash = '';
   const added = query === undefined ? '' : encodeFields(query, scope);
   if (added !== '') url.search = url.search === '' ? added : `${url.search}&${added}`;
   return url.href.length > MAX_URL_CHARACTERS ? refuse(`The address is longer than ${MAX_URL_CHARACTERS} characters`) : { ok: true, value: url.href };
+}
+
+/**
+ * The first dot segment (URL Standard: `.` or `..`, a dot also as %2e) of a path that is one only by a value in it. Values are encoded and
+ * bring no slash, so the path and its outline have the same segments.
+ */
+function findAddedDotSegment(written: string, outline: () => string): string | null {
+  const segments = pathSegments(written);
+  if (!segments.some(isDotSegment)) return null;
+  const authored = pathSegments(outline());
+  return segments.find((segment, place) => isDotSegment(segment) && !isDotSegment(authored[place] ?? '')) ?? null;
+}
+
+/** Segments as a URL parser sees them: without tabs and line breaks, and with `\\` as a slash. */
+function pathSegments(url: string): string[] {
+  return (url.replace(/[\t\r\n]/g, '').split(/[?#]/, 1)[0] ?? '').split(/[/\\]/);
+}
+
+function isDotSegment(segment: string): boolean {
+  return /^(?:\.|%2e){1,2}$/i.test(segment);
 }
 
 function buildBody(config: ForwardRequestConfig, scope: Scope): Part<{ text: string | null; contentType: string | null }> {

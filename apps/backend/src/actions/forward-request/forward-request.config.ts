@@ -58,7 +58,7 @@ export function mayHaveBody(method: Method): boolean {
 
 export const forwardRequestConfigSchema = z
   .strictObject({
-    /** A Liquid text; each value filled in is percent-encoded, so the address itself is the author's. */
+    /** A Liquid text. Scheme, host and port are written out; each value filled in is percent-encoded and cannot become a dot segment. */
     url: z.string().trim().min(1).max(8_192),
     method: z.enum(METHODS).default('POST'),
     headers: headersSchema.optional(),
@@ -72,13 +72,23 @@ export const forwardRequestConfigSchema = z
   .superRefine(({ url, method, headers, query, body, bodyType }, ctx) => {
     for (const { path, reason } of findBadTemplates({ url, headers, query, body })) ctx.addIssue({ code: 'custom', path, message: reason });
     const refuse = (path: string, message: string) => ctx.addIssue({ code: 'custom', path: [path], message });
-    if (!/^(https?:\/\/|\{%)/i.test(url)) refuse('url', 'must begin with http:// or https://');
+    if (!/^https?:\/\//i.test(url)) refuse('url', 'must begin with http:// or https://, written out');
+    else if (writtenOrigin(url) === null) refuse('url', 'must name its host in plain text, ended by a slash before the first value');
     if (body === undefined) return;
     if (!mayHaveBody(method)) return refuse('body', `${method} carries no body`);
     if (bodyType === 'none') return refuse('body', 'cannot be given with bodyType none');
     if (bodyType === 'text' && typeof body !== 'string') return refuse('body', 'must be a text with bodyType text');
     if (bodyType === 'form' && !fieldsSchema.safeParse(body).success) refuse('body', 'must be named values with bodyType form');
   });
+
+/**
+ * Scheme and authority of an address (RFC 3986 §3.2) as its author wrote them; null when there are none, or when a value or a blank stands
+ * in them. A `\\` ends the authority as a `/` does (URL Standard).
+ */
+export function writtenOrigin(url: string): string | null {
+  const origin = /^https?:\/\/[^/?#\\\s]+(?=[/?#\\]|$)/i.exec(url)?.[0];
+  return origin === undefined || /\{[{%]/.test(origin) ? null : origin;
+}
 
 /** Every text that is not readable Liquid, by where it stands: found when the workflow is published and not by a run. */
 function findBadTemplates(part: unknown, path: string[] = []): { path: string[]; reason: string }[] {
