@@ -29,8 +29,9 @@ export type AutomationWorker = {
 
 /** Throws the reason of `signal` when it is aborted while waiting for the backend or Valkey. */
 export async function startWorker(settings: Settings, log: Logger, { signal }: { signal: AbortSignal }): Promise<AutomationWorker> {
-  const client = new BackendClient({ ...settings.backend, log });
-  const renewing = new BackendClient({ ...settings.backend });
+  const client = new BackendClient(settings.backend);
+  // Renewals go out all the time, so theirs is the connection that knows first when the backend is away, and says so for both.
+  const renewing = new BackendClient({ ...settings.backend, log });
   try {
     await Promise.all([client.waitUntilReachable(log, { signal }), waitForPort('Valkey', settings.valkeyUrl, log, { signal })]);
   } catch (error) {
