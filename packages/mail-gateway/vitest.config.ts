@@ -1,3 +1,3 @@
 import { defineConfig } from 'vitest/config';
 
-export default defineConfig({ test: { include: ['test/**/*.test.ts'], pool: 'forks', hookTimeout: 60_000, testTimeout: 20_000 } });
+export default defineConfig({ test: { include: ['test/**/*.test.ts'], pool: 'forks', hookTimeout: 60_000, testTimeout: 60_000 } });
