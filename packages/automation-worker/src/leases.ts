@@ -77,7 +77,7 @@ export class Leases {
     const askedAtMs = performance.now();
     const frame: Frame = {
       v: FRAME_VERSION,
-      worker: { workerId: this.workerId, inFlight: this.entries.size },
+      worker: { workerId: this.workerId, inFlight: this.entries.size, targets: [] },
       runs: asked.map(({ runId, claimId, epoch }) => ({
         items: [{ pattern: 'automation.runtime.run.prepare', data: { runId, claimId, epoch, renew: true } }],
       })),

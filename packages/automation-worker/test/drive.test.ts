@@ -30,7 +30,7 @@ const aPlan = (hasFailedPort: boolean) => ({ type: 'action', performedBy: 'worke
 test('begins, performs and records, one frame a step, until the run rests', async () => {
   const { backend, run, target } = await start({
     [EXECUTE]: ({ nth }) => ({
-      reply: nth === 2 ? { kind: 'send', request: target.request } : { kind: 'outcome', outcome: { kind: 'done', output: `of ${nth}` } },
+      reply: nth === 2 ? { kind: 'send', request: target.request, target: target.limits } : { kind: 'outcome', outcome: { kind: 'done', output: `of ${nth}` } },
     }),
     [ADVANCE]: ({ nth }) => (nth === 3 ? rests('succeeded') : { reply: { kind: 'advanced', seq: nth + 1, node: `node-${nth + 1}` } }),
   });

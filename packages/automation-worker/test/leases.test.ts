@@ -3,7 +3,7 @@ import { setTimeout as pass } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
 import type { Held, Leases } from '../src/leases.js';
 import { type AskedFrame, internal, isRenewal, refused, type Script } from './backend.js';
-import { newWakeUp, startParts } from './parts.js';
+import { newWakeUp, startParts, WORKER_ID } from './parts.js';
 
 const PREPARE = 'automation.runtime.run.prepare';
 
@@ -21,7 +21,7 @@ describe('the renewal', () => {
     leases.start();
     expect((await backend.nextRenewal()).frame).toEqual({
       v: 1,
-      worker: { workerId: 'worker-1', inFlight: 2 },
+      worker: { workerId: WORKER_ID, inFlight: 2, targets: [] },
       runs: [
         { items: [{ pattern: PREPARE, data: { ...one, epoch: 3, renew: true } }] },
         { items: [{ pattern: PREPARE, data: { ...other, epoch: 4, renew: true } }] },
@@ -33,7 +33,7 @@ describe('the renewal', () => {
   test('goes out also when no lease is held', async () => {
     const { backend, leases } = await startParts();
     leases.start();
-    expect((await backend.nextRenewal()).frame).toEqual({ v: 1, worker: { workerId: 'worker-1', inFlight: 0 }, runs: [] });
+    expect((await backend.nextRenewal()).frame).toEqual({ v: 1, worker: { workerId: WORKER_ID, inFlight: 0, targets: [] }, runs: [] });
   });
 
   test('asks no more for a lease that was let go', async () => {

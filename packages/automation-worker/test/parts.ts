@@ -11,11 +11,13 @@ import { type Backend, type Script, startBackend } from './backend.js';
 
 export type Parts = { backend: Backend; client: BackendClient; leases: Leases; plans: PlanCache; conversation: Conversation };
 
+export const WORKER_ID = '00000000-0000-7000-8000-000000000001';
+
 /** `leaseMs`: the worker's own setting. The leases renew only once `leases.start()` is called. */
 export async function startParts(script: Script = {}, { leaseMs = 300 }: { leaseMs?: number } = {}): Promise<Parts> {
   const backend = await startBackend(script);
   const client = new BackendClient({ ...backend, timeoutMs: 10_000 });
-  const leases = new Leases(client, 'worker-1', leaseMs);
+  const leases = new Leases(client, WORKER_ID, leaseMs);
   const plans = new PlanCache();
   onTestFinished(async () => {
     leases.stop();

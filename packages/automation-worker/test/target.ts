@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import type { OutboundRequest } from '@onward/contracts/outbound';
+import type { TargetLimits } from '@onward/contracts/targets';
 import { type AllowList, parseAllowList } from '@onward/egress/allow-list';
 
 export type Received = { body: string; response: ServerResponse; closed: Promise<unknown> };
@@ -15,6 +16,7 @@ export type Target = {
   /** The nth request, past or to come, counted from 1. */
   nth(n: number): Promise<Received>;
   request: OutboundRequest;
+  limits: TargetLimits;
   close(): Promise<void>;
 };
 
@@ -64,6 +66,7 @@ export async function startTarget({ answersAtOnce = true }: { answersAtOnce?: bo
       maxResponseBytes: 100_000,
       followRedirects: false,
     },
+    limits: { origin: `http://127.0.0.1:${port}`, ratePerSecond: null, maxConcurrent: null, breakerNo: 0 },
     close: async () => {
       for (const socket of sockets) socket.destroy();
       server.close();

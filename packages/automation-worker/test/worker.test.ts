@@ -124,7 +124,7 @@ function troubles(output: string): string[] {
     .filter((line) => !line.startsWith('{') || (JSON.parse(line) as { level: number }).level >= 40);
 }
 
-const sending = (target: Target): Script => ({ [EXECUTE]: () => ({ reply: { kind: 'send', request: target.request } }) });
+const sending = (target: Target): Script => ({ [EXECUTE]: () => ({ reply: { kind: 'send', request: target.request, target: target.limits } }) });
 const of = ({ runId }: WakeUp) => ({
   prepares: (backend: Backend) => backend.of(PREPARE).filter(({ data }) => data['runId'] === runId),
 });

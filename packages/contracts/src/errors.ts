@@ -55,6 +55,8 @@ export const FAILURES = {
   unknown_node: { retryable: false, title: 'The node is of a type this version does not know' },
   unknown_action: { retryable: false, title: 'The action is not known to this version' },
   no_edge: { retryable: false, title: 'The node has no edge to go on by' },
+  secret_missing: { retryable: false, title: 'A secret that the request names does not exist' },
+  secret_not_allowed: { retryable: false, title: 'A secret may not go to this target' },
   step_cap: { retryable: false, title: 'The run took more steps than allowed' },
   poison_step: { retryable: false, title: 'The step brought its worker down again and again' },
   process_died: { retryable: true, title: 'The process died between sending and recording' },

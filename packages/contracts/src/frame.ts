@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { ERRORS, type ErrorCode } from './errors.js';
 import { jsonSchema } from './json.js';
 import { MAIL_PATTERNS } from './mail.js';
+import { MAX_TARGET_REPORTS, targetReportSchema } from './targets.js';
 import { RUNTIME_PATTERNS, type RuntimePattern } from './patterns.js';
 
 /** The frame is transport: items of the 13, in order for one run; the runs of one frame know nothing of each other. */
@@ -24,7 +25,11 @@ const frameItemSchema = z.strictObject({ pattern: z.enum(runtimePatterns), data:
 export type FrameItem = { pattern: RuntimePattern; data: Record<string, unknown> };
 
 /** What a worker says of itself with every renewal. */
-export const workerGaugesSchema = z.strictObject({ workerId: z.string().max(100), inFlight: z.number().int().nonnegative() });
+export const workerGaugesSchema = z.strictObject({
+  workerId: z.uuid(),
+  inFlight: z.number().int().nonnegative(),
+  targets: z.array(targetReportSchema).max(MAX_TARGET_REPORTS).default([]),
+});
 export type WorkerGauges = z.infer<typeof workerGaugesSchema>;
 
 export const frameSchema = z.strictObject({
@@ -40,6 +45,8 @@ export type Frame = { v: typeof FRAME_VERSION; worker?: WorkerGauges; runs: { it
  */
 export const frameReplySchema = z.strictObject({
   v: z.literal(FRAME_VERSION),
+  /** How many workers there are; answered to a frame in which a worker speaks of itself. */
+  workers: z.number().int().positive().optional(),
   runs: z.array(
     z.strictObject({ replies: z.array(z.union([z.strictObject({ reply: z.record(z.string(), jsonSchema) }), z.strictObject({ error: rpcErrorSchema })])) }),
   ),

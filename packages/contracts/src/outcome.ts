@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { FAILURES, type FailureCode } from './errors.js';
 import { instantSchema, jsonSchema } from './json.js';
+import { blockedSchema } from './targets.js';
 
 const failureCodes = Object.keys(FAILURES) as [FailureCode, ...FailureCode[]];
 
@@ -20,7 +21,8 @@ export type Failure = z.infer<typeof failureSchema>;
  * - `suspended`: rest until somebody resolves `key`, or until `dueAt` when one is given.
  * - `failed`: the effect did not happen; whether another try is worth it stands with the code in FAILURES.
  * - `uncertain`: it may or may not have happened (a send without an answer that can be trusted).
- * - `not_sent`: an intent was recorded and no byte left; the same attempt is opened again later and nothing is spent.
+ * - `not_sent`: an intent was recorded and no byte left; the same attempt is opened again later and nothing is spent. With `blocked` the run
+ *   waits for its target, without it is due again at once.
  */
 export const outcomeSchema = z.discriminatedUnion('kind', [
   z.strictObject({
@@ -36,7 +38,7 @@ export const outcomeSchema = z.discriminatedUnion('kind', [
   z.strictObject({ kind: z.literal('suspended'), key: z.string().max(200), dueAt: instantSchema.optional(), why: z.string().max(500) }),
   z.strictObject({ kind: z.literal('failed'), failure: failureSchema }),
   z.strictObject({ kind: z.literal('uncertain'), failure: failureSchema }),
-  z.strictObject({ kind: z.literal('not_sent'), why: z.string().max(500) }),
+  z.strictObject({ kind: z.literal('not_sent'), why: z.string().max(500), blocked: blockedSchema.optional() }),
 ]);
 export type Outcome = z.infer<typeof outcomeSchema>;
 

@@ -3,6 +3,7 @@ import { instantSchema } from './json.js';
 import { outboundRequestSchema } from './outbound.js';
 import { outcomeSchema } from './outcome.js';
 import { planSchema } from './plan.js';
+import { targetLimitsSchema } from './targets.js';
 
 /**
  * The 13 calls of the runtime: name → request and reply.
@@ -116,7 +117,11 @@ export const RUNTIME_PATTERNS = {
     request: z.strictObject({ ...stepRef, n: n.optional() }),
     reply: z.discriminatedUnion('kind', [
       z.strictObject({ kind: z.literal('outcome'), outcome: outcomeSchema }),
-      z.strictObject({ kind: z.literal('send'), request: outboundRequestSchema }),
+      /**
+       * `secrets`: the values of the placeholders in the request with the origins each may go to, sealed for the holder of the shared
+       * secret (sealed-secrets.ts of wire); missing when there are none.
+       */
+      z.strictObject({ kind: z.literal('send'), request: outboundRequestSchema, target: targetLimitsSchema, secrets: z.array(z.string()).max(2).optional() }),
       restsSchema,
       refusedSchema,
     ]),

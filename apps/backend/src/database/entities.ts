@@ -7,12 +7,15 @@ import { Event } from '../events/event.entity.js';
 import { Message } from '../mail/message.entity.js';
 import { Suppression } from '../mail/suppression.entity.js';
 import { Notice } from '../notifications/notice.entity.js';
+import { WorkerRow } from '../operations/worker.entity.js';
 import { Attempt } from '../runs/attempt.entity.js';
 import { OutboundRequestRow } from '../runs/outbound-request.entity.js';
 import { Run } from '../runs/run.entity.js';
 import { RunContextRow } from '../runs/run-context.entity.js';
 import { RunEntry } from '../runs/run-entry.entity.js';
 import { RunRefusal } from '../runs/run-refusal.entity.js';
+import { Secret } from '../secrets/secret.entity.js';
+import { Target } from '../targets/target.entity.js';
 import { Template } from '../templates/template.entity.js';
 import { Workflow } from '../workflows/workflow.entity.js';
 import { WorkflowVersion } from '../workflows/workflow-version.entity.js';
@@ -36,8 +39,11 @@ export const ENTITIES = [
   RunContextRow,
   RunEntry,
   RunRefusal,
+  Secret,
   Suppression,
+  Target,
   Template,
+  WorkerRow,
   Workflow,
   WorkflowVersion,
 ];

@@ -1,4 +1,5 @@
 import type { Failure } from '@onward/contracts/outcome';
+import type { Resolved } from '../runs/attempt.entity.js';
 import { Check, Column, Entity, Index, PrimaryColumn, Unique } from 'typeorm';
 
 export const MESSAGE_STATES = ['prepared', 'begun', 'sent', 'failed', 'uncertain', 'skipped'] as const;
@@ -45,6 +46,8 @@ export class Message {
   @Column('text', { nullable: true }) response!: string | null;
   @Column('jsonb', { nullable: true }) failure!: Failure | null;
   @Column('text', { name: 'skip_reason', nullable: true }) skipReason!: string | null;
+  /** What a person has found out about an uncertain delivery. */
+  @Column('jsonb', { nullable: true }) resolved!: Resolved | null;
   @Column('timestamptz', { name: 'created_at', default: () => 'now()' }) createdAt!: Date;
   @Column('timestamptz', { name: 'ended_at', nullable: true }) endedAt!: Date | null;
 }

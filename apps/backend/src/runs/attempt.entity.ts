@@ -1,7 +1,7 @@
 import type { Json } from '@onward/contracts/json';
 import type { Failure } from '@onward/contracts/outcome';
 import type { Verb } from '@onward/contracts/patterns';
-import { Check, Column, Entity, ForeignKey, PrimaryColumn } from 'typeorm';
+import { Check, Column, Entity, ForeignKey, Index, PrimaryColumn } from 'typeorm';
 import { Run } from './run.entity.js';
 
 /**
@@ -11,9 +11,13 @@ import { Run } from './run.entity.js';
 export const ATTEMPT_STATUSES = ['open', 'sending', 'waiting', 'done', 'failed', 'uncertain', 'not_sent'] as const;
 export type AttemptStatus = (typeof ATTEMPT_STATUSES)[number];
 
+/** Did what was uncertain happen after all? Who says so, and when (RFC 3339). */
+export type Resolved = { happened: boolean; by: string; at: string };
+
 /** One try of a step; a step is the set of its attempts, and history is all of them in order. A structural node writes one. */
 @Entity('attempts')
 @Check('attempts_status', `status IN ('open', 'sending', 'waiting', 'done', 'failed', 'uncertain', 'not_sent')`)
+@Index('attempts_uncertain', { synchronize: false })
 export class Attempt {
   @ForeignKey(() => Run, { name: 'attempts_run', onDelete: 'CASCADE' })
   @PrimaryColumn('uuid', { name: 'run_id' })
@@ -34,6 +38,8 @@ export class Attempt {
   @Column('jsonb', { nullable: true }) failure!: Failure | null;
   @Column('jsonb', { nullable: true }) warnings!: string[] | null;
   @Column('text', { nullable: true }) mark!: 'skipped' | 'uncertain' | 'unknown_node' | null;
+  /** What a person has found out about an uncertain attempt. */
+  @Column('jsonb', { nullable: true }) resolved!: Resolved | null;
   /** Set on the first attempt of a step that a replay opened: the seq that had failed. */
   @Column('int', { name: 'replay_of', nullable: true }) replayOf!: number | null;
   @Column('timestamptz', { name: 'started_at', default: () => 'onward_now()' }) startedAt!: Date;

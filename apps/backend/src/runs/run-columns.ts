@@ -50,6 +50,7 @@ export const ATTEMPT_COLUMNS: Columns<Attempt> = {
   failure: 'failure',
   warnings: 'warnings',
   mark: 'mark',
+  resolved: 'resolved',
   replayOf: 'replay_of',
   startedAt: 'started_at',
   endedAt: 'ended_at',

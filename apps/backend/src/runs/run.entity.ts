@@ -39,6 +39,8 @@ export type WaitReason = (typeof WAIT_REASONS)[number];
 @Index('runs_running', { synchronize: false })
 @Index('runs_wait_key', { synchronize: false })
 @Index('runs_held', { synchronize: false })
+@Index('runs_unwoken', { synchronize: false })
+@Index('runs_parked', { synchronize: false })
 @Index('runs_event_workflow', { synchronize: false })
 @Index('runs_workflow', ['workflowId', 'id'])
 @Index('runs_contact', ['contactId', 'id'])

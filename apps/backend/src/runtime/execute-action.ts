@@ -9,6 +9,7 @@ import type { ActionResult } from '../actions/action.js';
 import { rows } from '../database/sql.js';
 import { storableJson } from '../database/storable-json.js';
 import type { Attempt } from '../runs/attempt.entity.js';
+import { readLimits } from '../targets/read-limits.js';
 import { fill, TemplateError } from '../templates/fill.js';
 import type { Version } from '../workflows/read-version.js';
 import { attemptsOf, changeRun, type Checkpoint, placeOf, refused, rests, type StepRef, writeAttempt } from './checkpoint.js';
@@ -35,7 +36,7 @@ export async function executeAction(checkpoint: Checkpoint, request: Request, ki
   const known = outcomeOf(attempt);
   if (known) return { kind: 'outcome', outcome: known };
   if (place !== 'live') return refused('stale_seq');
-  if (attempt.status === 'sending') return { kind: 'send', request: await frozenRequest(checkpoint, attempt) };
+  if (attempt.status === 'sending') return handOver(checkpoint, await frozenRequest(checkpoint, attempt));
 
   const version = await kit.versions.get(checkpoint.tx, checkpoint.run.versionId);
   const result = await perform(checkpoint, version, attempt, kit);
@@ -43,13 +44,18 @@ export async function executeAction(checkpoint: Checkpoint, request: Request, ki
   if (result.kind === 'send') {
     const frozen = await freeze(checkpoint, attempt, result.request);
     writeAttempt(checkpoint, { ...attempt, status: 'sending', epoch: checkpoint.run.epoch, input });
-    return { kind: 'send', request: frozen };
+    return handOver(checkpoint, frozen);
   }
   const { outcome } = result;
   writeAttempt(checkpoint, { ...withOutcome(attempt, outcome, version.planNode(attempt.node), tallyBefore(attempts, attempt.n), checkpoint.now), input });
   // The key stands on the run from now on, so that what resolves it finds it even before the run rests.
   if (outcome.kind === 'suspended') changeRun(checkpoint, { waitKey: outcome.key, resolution: null });
   return { kind: 'outcome', outcome };
+}
+
+/** A finished request, and what is to be kept to at its target. */
+async function handOver({ tx }: Checkpoint, request: OutboundRequest): Promise<Reply> {
+  return { kind: 'send', request, target: await readLimits(tx, new URL(request.url).origin) };
 }
 
 type Performer = (checkpoint: Checkpoint, version: Version, attempt: Attempt, config: Record<string, Json>, kit: RuntimeKit) => Promise<ActionResult>;

@@ -109,6 +109,7 @@ export function blank(checkpoint: Checkpoint, seq: number, node: string, nodeTyp
     failure: null,
     warnings: null,
     mark: null,
+    resolved: null,
     replayOf: null,
     startedAt: checkpoint.now,
     endedAt: null,

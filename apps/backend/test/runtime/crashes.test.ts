@@ -139,7 +139,11 @@ test('a renewal waits for no run that is being moved, and neither renews nor ref
   const runner = onward.source.createQueryRunner();
   await runner.startTransaction();
   await runner.query('SELECT 1 FROM runs WHERE id = $1 FOR UPDATE', [runId]);
-  const answer = await worker.client.call('automation.runtime.frame', { v: 1, worker: { workerId: 'w', inFlight: 2 }, runs: [renew(first), renew(second)] });
+  const answer = await worker.client.call('automation.runtime.frame', {
+    v: 1,
+    worker: { workerId: '00000000-0000-7000-8000-000000000001', inFlight: 2, targets: [] },
+    runs: [renew(first), renew(second)],
+  });
   await runner.rollbackTransaction();
   await runner.release();
   expect(answer.runs.map(({ replies }) => replies[0])).toMatchObject([{ error: { code: 'unavailable' } }, { reply: { kind: 'renewed' } }]);
