@@ -13,6 +13,7 @@ import { RunsModule } from './runs/runs.module.js';
 import { RuntimeModule } from './runtime/runtime.module.js';
 import { SETTINGS, type Settings } from './settings.js';
 import { SweeperModule } from './sweeper/sweeper.module.js';
+import { TargetsModule } from './targets/targets.module.js';
 import { TemplatesModule } from './templates/templates.module.js';
 import { EventTriggerModule } from './triggers/event/event-trigger.module.js';
 import { WorkflowsModule } from './workflows/workflows.module.js';
@@ -45,6 +46,7 @@ export class AppModule {
         RunsModule,
         MailModule,
         EventTriggerModule,
+        TargetsModule,
         SweeperModule,
       ],
       controllers: [HealthController, ...(settings.hasTestClock ? [TestClockController] : [])],

@@ -32,12 +32,12 @@ export class HealthController {
   @Get('ready')
   @ApiOperation({ summary: 'The process can take traffic' })
   async ready(@Res({ passthrough: true }) response: Response) {
-    const [postgres, valkey] = await Promise.all([this.postgres(), this.queues.health()]);
+    const [postgres, valkey, workers] = await Promise.all([this.postgres(), this.queues.health(), this.workers.summary().catch(() => undefined)]);
     const isEvicting = !valkey.ok && valkey.detail.startsWith('maxmemory-policy');
     const isReady = postgres.ok && !isEvicting && !this.drain.isDraining;
     const status = !isReady ? 'not_ready' : valkey.ok ? 'ready' : 'degraded';
     response.status(isReady ? HttpStatus.OK : HttpStatus.SERVICE_UNAVAILABLE);
-    return { status, postgres: postgres.detail, valkey: valkey.detail, ...this.workers.summary(), ...(this.drain.isDraining ? { draining: true } : {}) };
+    return { status, postgres: postgres.detail, valkey: valkey.detail, ...workers, ...(this.drain.isDraining ? { draining: true } : {}) };
   }
 
   private async postgres(): Promise<{ ok: boolean; detail: string }> {

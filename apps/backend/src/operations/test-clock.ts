@@ -9,6 +9,7 @@ import { rows, transact } from '../database/sql.js';
 import { Problem } from '../http/problem.js';
 import { SETTINGS, type Settings } from '../settings.js';
 import { Sweeper } from '../sweeper/sweeper.js';
+import { NOT_PARKED } from '../targets/parked.js';
 
 const clockBody = z.union([z.strictObject({ advance: z.string().max(50) }), z.strictObject({ set: instantSchema })]);
 
@@ -37,7 +38,7 @@ export class TestClockController {
       const aheadMs = 'advance' in body ? lengthOf(body.advance) : Date.parse(body.set) - before.now.getTime();
       if (aheadMs < 0) throw new Problem('invalid', 'The clock moves forward only', { errors: [{ path: 'set', message: 'is in the past' }] });
       await rows(tx, 'UPDATE clock_offset SET offset_ms = offset_ms + $1', [Math.ceil(aheadMs)]);
-      const due = await rows<{ id: string }>(tx, 'SELECT id FROM runs WHERE due_at <= onward_now() ORDER BY id FOR UPDATE');
+      const due = await rows<{ id: string }>(tx, `SELECT id FROM runs WHERE due_at <= onward_now() AND ${NOT_PARKED} ORDER BY id FOR UPDATE`);
       await rows(
         tx,
         `UPDATE runs SET claim_id = new.claim_id, woken_at = NULL FROM jsonb_to_recordset($1::jsonb) AS new (id uuid, claim_id uuid) WHERE runs.id = new.id`,

@@ -1,25 +1,40 @@
 import type { WorkerGauges } from '@onward/contracts/frame';
 import { Injectable } from '@nestjs/common';
+import { DataSource } from 'typeorm';
+import { change, rows, type Tx } from '../database/sql.js';
 
-/** A worker not heard of for this long, in ms, is taken for gone: three renewals of the longest usual lease. */
-const GONE_AFTER_MS = 60_000;
+/** A worker not heard of for this long is taken for gone: longer than three renewals of the longest usual lease. SQL, of the real clock. */
+export const SEEN_LATELY = `seen_at > clock_timestamp() - interval '60 seconds'`;
 
-/** The workers this backend hears of, from what they say of themselves with every renewal. A view, not a truth: nothing is decided by it. */
+/** The workers that are there, from what they say of themselves with every renewal to any backend. A view, not a truth: nothing is decided by it. */
 @Injectable()
 export class Workers {
-  private readonly seen = new Map<string, WorkerGauges & { atMs: number }>();
+  constructor(private readonly source: DataSource) {}
 
-  note(gauges: WorkerGauges): void {
-    this.seen.set(gauges.workerId, { ...gauges, atMs: performance.now() });
+  /** Keeps what a worker says and answers how many there are, itself included. */
+  async note({ workerId, inFlight, targets }: WorkerGauges): Promise<number> {
+    const [others] = await rows<{ count: number }>(
+      this.source,
+      `WITH me AS (
+         INSERT INTO workers (id, in_flight, targets) VALUES ($1, $2, $3::jsonb)
+         ON CONFLICT (id) DO UPDATE SET seen_at = clock_timestamp(), in_flight = excluded.in_flight, targets = excluded.targets)
+       SELECT count(*)::int AS count FROM workers WHERE id <> $1 AND ${SEEN_LATELY}`,
+      [workerId, inFlight, JSON.stringify(targets)],
+    );
+    return 1 + (others?.count ?? 0);
   }
 
   /** How many are there, and how many runs they have in hand. */
-  summary(): { workers: number; runsInHand: number } {
-    let runsInHand = 0;
-    for (const [id, { atMs, inFlight }] of this.seen) {
-      if (performance.now() - atMs > GONE_AFTER_MS) this.seen.delete(id);
-      else runsInHand += inFlight;
-    }
-    return { workers: this.seen.size, runsInHand };
+  async summary(): Promise<{ workers: number; runsInHand: number }> {
+    const [found] = await rows<{ workers: number; runsInHand: number }>(
+      this.source,
+      `SELECT count(*)::int AS workers, coalesce(sum(in_flight), 0)::int AS "runsInHand" FROM workers WHERE ${SEEN_LATELY}`,
+    );
+    return found ?? { workers: 0, runsInHand: 0 };
   }
+}
+
+/** Forgets workers that are long gone. */
+export function forgetWorkers(tx: Tx): Promise<number> {
+  return change(tx, `DELETE FROM workers WHERE seen_at < clock_timestamp() - interval '1 hour'`);
 }

@@ -1,8 +1,9 @@
+import { targetKey } from '@onward/contracts/targets';
 import type { Run } from './run.entity.js';
 
 /** Why a run is where it is, in one sentence for people. Instants are RFC 3339 in UTC; a screen may show them in its own zone. */
 export function describeState(
-  run: Pick<Run, 'state' | 'node' | 'n' | 'dueAt' | 'isHeld' | 'waitReason' | 'isCancelAsked' | 'endReason' | 'resolution'>,
+  run: Pick<Run, 'state' | 'node' | 'n' | 'dueAt' | 'isHeld' | 'waitReason' | 'waitKey' | 'isCancelAsked' | 'endReason' | 'resolution'>,
 ): string {
   const due = run.dueAt?.toISOString();
   if (run.isHeld) return 'held: the workflow is paused';
@@ -13,6 +14,8 @@ export function describeState(
       return run.isCancelAsked ? `at ${run.node}; ends cancelled when this step is over` : `at ${run.node}`;
     case 'waiting':
       if (run.resolution) return `what it waited for at ${run.node} has come; it goes on`;
+      if (run.waitReason === 'target')
+        return `blocked by ${run.waitKey?.slice(TARGET_KEY.length)}${due ? `, tried again at ${due}` : ' until an operator closes it'}`;
       return `${WAITS[run.waitReason ?? 'time']}${due ? ` until ${due}` : ''}`;
     case 'awaiting_approval':
       return `waiting for a decision at ${run.node}${due ? ` until ${due}` : ''}`;
@@ -29,9 +32,10 @@ export function describeState(
   }
 }
 
+const TARGET_KEY = targetKey('');
+
 const WAITS = {
   time: 'waiting',
   mail: 'waiting for its mail to be handed over',
   event: 'waiting for an event',
-  target: 'waiting for a blocked target',
 } as const;

@@ -1,7 +1,9 @@
+import { targetKey } from '@onward/contracts/targets';
 import type { DataSource } from 'typeorm';
 import { selectList } from '../database/columns.js';
 import { rows } from '../database/sql.js';
 import { pageOf, type Page, seek } from '../http/page.js';
+import { PARKED } from '../targets/parked.js';
 import type { Attempt } from './attempt.entity.js';
 import { describeState } from './describe-state.js';
 import type { Run } from './run.entity.js';
@@ -13,17 +15,26 @@ export type RunFilter = {
   state?: readonly string[] | undefined;
   contactId?: string | undefined;
   eventId?: string | undefined;
+  /** An origin: only the runs that wait for it. */
+  target?: string | undefined;
 };
 
 /** Runs, the newest first. */
 export async function listRuns(source: DataSource, filter: RunFilter, page: Page) {
-  const place = seek(page, { key: 'id', id: 'id', kind: 'uuid' }, 4);
+  const place = seek(page, { key: 'id', id: 'id', kind: 'uuid' }, 5);
   const found = await rows<Run>(
     source,
     `SELECT ${selectList(RUN_COLUMNS)} FROM runs
      WHERE ($1::uuid IS NULL OR workflow_id = $1) AND ($2::text[] IS NULL OR state = ANY ($2)) AND ($3::uuid IS NULL OR contact_id = $3)
-       AND ($4::text IS NULL OR event_id = $4) AND ${place.where} ${place.ending}`,
-    [filter.workflowId ?? null, filter.state ?? null, filter.contactId ?? null, filter.eventId ?? null, ...place.parameters],
+       AND ($4::text IS NULL OR event_id = $4) AND ($5::text IS NULL OR (wait_key = $5 AND ${PARKED})) AND ${place.where} ${place.ending}`,
+    [
+      filter.workflowId ?? null,
+      filter.state ?? null,
+      filter.contactId ?? null,
+      filter.eventId ?? null,
+      filter.target === undefined ? null : targetKey(filter.target),
+      ...place.parameters,
+    ],
   );
   return pageOf(found, page.limit, ({ id }) => [id, id], showRun);
 }

@@ -13,6 +13,7 @@ import { pageOf, pageQuery, seek } from '../http/page.js';
 import { Problem } from '../http/problem.js';
 import { Queues } from '../operations/queues.js';
 import { VersionReader } from '../workflows/read-version.js';
+import { originText } from '../targets/origin-text.js';
 import { cancelRun } from './cancel-run.js';
 import { getRun, listRuns } from './read-run.js';
 import { replayRun } from './replay-run.js';
@@ -45,6 +46,7 @@ const listQuery = z.strictObject({
   state: states,
   contactId: z.uuid().optional(),
   eventId: z.string().max(200).optional(),
+  target: originText.optional(),
 });
 const lettersQuery = z.strictObject({ ...pageQuery('uuid'), workflowId: z.uuid().optional() });
 const refusalsQuery = z.strictObject({
@@ -77,7 +79,9 @@ export class RunsController {
   }
 
   @Get('runs')
-  @ApiOperation({ summary: 'List runs, the newest first; `state` takes several, separated by commas' })
+  @ApiOperation({
+    summary: 'List runs, the newest first; `state` takes several, separated by commas; `target` takes an origin and gives the runs blocked by it',
+  })
   list(@Query({ schema: listQuery }) query: z.infer<typeof listQuery>) {
     return listRuns(this.source, query, query);
   }

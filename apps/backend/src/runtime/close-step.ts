@@ -1,4 +1,5 @@
 import type { Verb } from '@onward/contracts/patterns';
+import { targetKey } from '@onward/contracts/targets';
 import { retryDelay } from '@onward/workflow-graph/retry-delay';
 import { rows } from '../database/sql.js';
 import type { Attempt } from '../runs/attempt.entity.js';
@@ -34,12 +35,19 @@ async function advance(checkpoint: Checkpoint, version: Version, attempt: Attemp
 }
 
 async function wait(checkpoint: Checkpoint, _version: Version, attempt: Attempt): Promise<void> {
-  if (attempt.status === 'not_sent') return restRun(checkpoint, 'release', { dueAt: checkpoint.now });
+  if (attempt.status === 'not_sent') return waitForTarget(checkpoint, attempt);
   const { key, dueAt } = attempt.output as { key?: string; dueAt?: string };
   if (key === undefined) return restRun(checkpoint, 'wait', { waitReason: 'time', waitKey: null, dueAt: new Date(dueAt as string) });
   // What it waits for may have come before the run could rest: then it is due at once.
   const { resolution } = checkpoint.run;
   restRun(checkpoint, 'wait', { waitReason: reasonOf(key), waitKey: key, resolution, dueAt: resolution ? checkpoint.now : dueAt ? new Date(dueAt) : null });
+}
+
+/** What was not sent for its target's sake rests until the target's turn; anything else is due again at once. */
+function waitForTarget(checkpoint: Checkpoint, { output }: Attempt): void {
+  const { origin, until } = output as { origin?: string; until?: string | null };
+  if (origin === undefined) return restRun(checkpoint, 'release', { dueAt: checkpoint.now });
+  restRun(checkpoint, 'wait', { waitReason: 'target', waitKey: targetKey(origin), resolution: null, dueAt: until ? new Date(until) : null });
 }
 
 async function retry(checkpoint: Checkpoint, _version: Version, attempt: Attempt): Promise<void> {
@@ -53,9 +61,9 @@ function failureOf({ failure, node }: Attempt) {
   return failure ?? { code: 'config_invalid' as const, message: `The step "${node}" failed without saying why` };
 }
 
-function reasonOf(key: string): 'mail' | 'event' | 'target' {
+function reasonOf(key: string): 'mail' | 'event' {
   const [kind] = key.split(':', 1);
-  if (kind === 'mail' || kind === 'event' || kind === 'target') return kind;
+  if (kind === 'mail' || kind === 'event') return kind;
   throw new Error(`Nothing resolves the key "${key}"`);
 }
 

@@ -3,16 +3,18 @@ import type { Json } from '@onward/contracts/json';
 import type { OutboundRequest } from '@onward/contracts/outbound';
 import { failed, type Outcome } from '@onward/contracts/outcome';
 import type { ReplyOf, RequestOf } from '@onward/contracts/patterns';
+import type { TargetLimits } from '@onward/contracts/targets';
 import { dueTime } from '@onward/workflow-graph/due-time';
 import { isTemplate, type PerformedNodeType, waitConfigSchema } from '@onward/workflow-graph/graph';
 import type { ActionResult } from '../actions/action.js';
 import { rows } from '../database/sql.js';
 import { storableJson } from '../database/storable-json.js';
 import type { Attempt } from '../runs/attempt.entity.js';
-import { readLimits } from '../targets/read-limits.js';
+import { enterTarget, readLimits } from '../targets/enter-target.js';
 import { fill, TemplateError } from '../templates/fill.js';
 import type { Version } from '../workflows/read-version.js';
 import { attemptsOf, changeRun, type Checkpoint, placeOf, refused, rests, type StepRef, writeAttempt } from './checkpoint.js';
+import { closeStep } from './close-step.js';
 import { outcomeOf, tallyBefore, withOutcome } from './outcomes.js';
 import { readScope } from './read-scope.js';
 import type { RuntimeKit } from './runtime-kit.js';
@@ -23,7 +25,8 @@ type Reply = ReplyOf<'automation.runtime.action.execute'>;
 
 /**
  * Performs the step in hand as far as the backend owns it. An action whose effect is in Postgres commits it together with its outcome,
- * so it happens exactly once; an outbound request is frozen and handed over with its intent (`sending`); a wait is given its due time.
+ * so it happens exactly once; an outbound request is frozen and handed over with its intent (`sending`), unless its target is blocked: then
+ * nothing is frozen or spent and the run rests until its turn; a wait is given its due time.
  * A second entry answers what was recorded. An action that throws is undone to where it began and the call fails as `internal`.
  */
 export async function executeAction(checkpoint: Checkpoint, request: Request, kit: RuntimeKit): Promise<Reply> {
@@ -36,15 +39,23 @@ export async function executeAction(checkpoint: Checkpoint, request: Request, ki
   const known = outcomeOf(attempt);
   if (known) return { kind: 'outcome', outcome: known };
   if (place !== 'live') return refused('stale_seq');
-  if (attempt.status === 'sending') return handOver(checkpoint, await frozenRequest(checkpoint, attempt));
+  if (attempt.status === 'sending') {
+    const request = await frozenRequest(checkpoint, attempt);
+    if (!request) throw new Error(`The request of step ${attempt.seq} of run ${attempt.runId} is gone`);
+    return handOver(request, await readLimits(checkpoint.tx, originOf(request)));
+  }
 
   const version = await kit.versions.get(checkpoint.tx, checkpoint.run.versionId);
   const result = await perform(checkpoint, version, attempt, kit);
   const input = result.input ?? null;
   if (result.kind === 'send') {
-    const frozen = await freeze(checkpoint, attempt, result.request);
+    const frozen = await frozenRequest(checkpoint, attempt);
+    const origin = originOf(frozen ?? result.request);
+    const entry = await enterTarget(checkpoint.tx, origin, checkpoint.run.id);
+    if (entry.kind === 'blocked') return park(checkpoint, version, { ...attempt, input }, { origin, ...entry }, kit);
+    const request = frozen ?? (await freeze(checkpoint, attempt, result.request));
     writeAttempt(checkpoint, { ...attempt, status: 'sending', epoch: checkpoint.run.epoch, input });
-    return handOver(checkpoint, frozen);
+    return handOver(request, entry.limits);
   }
   const { outcome } = result;
   writeAttempt(checkpoint, { ...withOutcome(attempt, outcome, version.planNode(attempt.node), tallyBefore(attempts, attempt.n), checkpoint.now), input });
@@ -54,8 +65,29 @@ export async function executeAction(checkpoint: Checkpoint, request: Request, ki
 }
 
 /** A finished request, and what is to be kept to at its target. */
-async function handOver({ tx }: Checkpoint, request: OutboundRequest): Promise<Reply> {
-  return { kind: 'send', request, target: await readLimits(tx, new URL(request.url).origin) };
+function handOver(request: OutboundRequest, target: TargetLimits): Reply {
+  return { kind: 'send', request, target };
+}
+
+/** The run rests until its target's turn; the attempt is as if it had not been begun, and the next claim opens it again under the same n. */
+async function park(
+  checkpoint: Checkpoint,
+  version: Version,
+  attempt: Attempt,
+  { origin, until, why }: { origin: string; until: Date | null; why: string },
+  kit: RuntimeKit,
+): Promise<Reply> {
+  const attempts = await attemptsOf(checkpoint, attempt.seq);
+  const outcome: Outcome = { kind: 'not_sent', why };
+  const recorded = withOutcome(attempt, outcome, version.planNode(attempt.node), tallyBefore(attempts, attempt.n), checkpoint.now);
+  const parked: Attempt = { ...recorded, output: { why, origin, until: until?.toISOString() ?? null } };
+  writeAttempt(checkpoint, parked);
+  await closeStep(checkpoint, version, parked, kit);
+  return rests(checkpoint);
+}
+
+function originOf({ url }: OutboundRequest): string {
+  return new URL(url).origin;
 }
 
 type Performer = (checkpoint: Checkpoint, version: Version, attempt: Attempt, config: Record<string, Json>, kit: RuntimeKit) => Promise<ActionResult>;
@@ -162,11 +194,11 @@ function performUnknown(checkpoint: Checkpoint, version: Version, node: string, 
   return { kind: 'outcome', outcome: { kind: 'done', output: null, port: way.port, mark: 'unknown_node' } };
 }
 
-/** Keeps the request with the step: the first one stands, whatever a later attempt would have made of it. */
-async function freeze(checkpoint: Checkpoint, attempt: Attempt, request: OutboundRequest): Promise<OutboundRequest> {
-  await rows(
-    checkpoint.tx,
-    `INSERT INTO outbound_requests (run_id, seq, request, idempotency_key, body_hash) VALUES ($1, $2, $3, $4, $5) ON CONFLICT (run_id, seq) DO NOTHING`,
+/** Keeps the request with the step: from now on it is the one that is sent, whatever a later attempt would make of it. */
+async function freeze({ tx }: Checkpoint, attempt: Attempt, request: OutboundRequest): Promise<OutboundRequest> {
+  const [frozen] = await rows<{ request: OutboundRequest }>(
+    tx,
+    `INSERT INTO outbound_requests (run_id, seq, request, idempotency_key, body_hash) VALUES ($1, $2, $3, $4, $5) RETURNING request`,
     [
       attempt.runId,
       attempt.seq,
@@ -177,11 +209,11 @@ async function freeze(checkpoint: Checkpoint, attempt: Attempt, request: Outboun
         .digest(),
     ],
   );
-  return frozenRequest(checkpoint, attempt);
+  if (!frozen) throw new Error(`The request of step ${attempt.seq} of run ${attempt.runId} was not kept`);
+  return frozen.request;
 }
 
-async function frozenRequest({ tx }: Checkpoint, { runId, seq }: Attempt): Promise<OutboundRequest> {
+async function frozenRequest({ tx }: Checkpoint, { runId, seq }: Attempt): Promise<OutboundRequest | null> {
   const [found] = await rows<{ request: OutboundRequest }>(tx, 'SELECT request FROM outbound_requests WHERE run_id = $1 AND seq = $2', [runId, seq]);
-  if (!found) throw new Error(`The request of step ${seq} of run ${runId} is gone`);
-  return found.request;
+  return found?.request ?? null;
 }

@@ -1,9 +1,11 @@
 import { FAILURES } from '@onward/contracts/errors';
 import type { Outcome } from '@onward/contracts/outcome';
 import type { Tally } from '@onward/contracts/patterns';
+import type { Blocked } from '@onward/contracts/targets';
 import type { PlanNode } from '@onward/contracts/plan';
 import { judge } from '@onward/workflow-graph/judge';
 import type { Attempt, AttemptStatus } from '../runs/attempt.entity.js';
+import { later } from '../targets/change-target.js';
 
 const STATUS_OF = {
   done: 'done',
@@ -45,8 +47,13 @@ export function withOutcome(attempt: Attempt, outcome: Outcome, node: PlanNode, 
     case 'uncertain':
       return { ...recorded, failure: outcome.failure };
     case 'not_sent':
-      return { ...recorded, output: { why: outcome.why } };
+      return { ...recorded, output: { why: outcome.why, ...(outcome.blocked ? whereAndUntil(outcome.blocked, now) : {}) } };
   }
+}
+
+/** What keeps the run from its target, as the park needs it (close-step.ts). */
+function whereAndUntil({ origin, inMs }: Blocked, now: Date): { origin: string; until: string } {
+  return { origin, until: later(now, inMs).toISOString() };
 }
 
 /** The outcome an attempt was recorded with; null while it has none. */

@@ -54,7 +54,7 @@ async function claim(checkpoint: Checkpoint, handOut: HandOut, kit: RuntimeKit):
     ...(state === 'waiting' ? { waitReason: null, waitKey: null, resolution: null } : {}),
   });
   const version = await kit.versions.get(checkpoint.tx, run.versionId);
-  if (state === 'waiting') {
+  if (state === 'waiting' && waitReason !== 'target') {
     const attempt = await currentAttempt(checkpoint);
     if (!attempt) throw new Error(`Run ${run.id} waits at a step that was never begun`);
     const node = version.planNode(run.node);
@@ -63,7 +63,8 @@ async function claim(checkpoint: Checkpoint, handOut: HandOut, kit: RuntimeKit):
     writeAttempt(checkpoint, { ...settled, epoch: checkpoint.run.epoch });
     await closeStep(checkpoint, version, settled, kit);
   } else {
-    // A retry, a release or a lapse stands on a node that acts, and nothing is passed; a new run stands on its trigger.
+    // A retry, a release, a lapse or a run that waited for its target stands on a node that acts, and nothing is passed or settled; a new run
+    // stands on its trigger.
     await enterNode(checkpoint, version, kit);
   }
   return claimed(checkpoint, kit);

@@ -11,12 +11,13 @@ type Resting = Pick<Partial<Run>, 'waitReason' | 'waitKey' | 'resolution' | 'isH
 
 /**
  * Lays the run to rest by `move` until `dueAt`, or until somebody resolves its key. Mints the claimId under which it is taken up again and,
- * when it is due soon, has the queue told after the commit.
+ * when it is due soon, has the queue told after the commit; not of a run that waits for its target, which the sweeper lets go.
  */
 export function restRun(checkpoint: Checkpoint, move: Extract<Move, 'wait' | 'ask' | 'retry' | 'release'>, resting: Resting): void {
   const claimId = newId();
   const delayMs = resting.dueAt ? Math.max(0, resting.dueAt.getTime() - checkpoint.now.getTime()) : null;
-  const isWoken = delayMs !== null && delayMs <= WAKE_AHEAD_MS && !resting.isHeld;
+  const isParked = resting.waitReason === 'target';
+  const isWoken = delayMs !== null && delayMs <= WAKE_AHEAD_MS && !resting.isHeld && !isParked;
   changeRun(checkpoint, {
     ...resting,
     state: stateAfter(checkpoint.run.state, move),

@@ -1,8 +1,14 @@
-import { FRAME_PATTERN, type Frame, type FrameReply } from '@onward/contracts/frame';
+import { FRAME_PATTERN, type Frame, type FrameReply, type WorkerGauges } from '@onward/contracts/frame';
 import { RUNTIME_PATTERNS, type RuntimePattern, type RuntimeReply } from '@onward/contracts/patterns';
-import { Controller } from '@nestjs/common';
+import { Controller, Inject } from '@nestjs/common';
 import { Ctx, MessagePattern, Payload } from '@nestjs/microservices';
+import type { Logger } from 'pino';
+import { DataSource } from 'typeorm';
+import { isUnavailable } from '../database/is-unavailable.js';
+import { LOGGER } from '../operations/logger.js';
 import { Workers } from '../operations/workers.js';
+import { SETTINGS, type Settings } from '../settings.js';
+import { noteReports } from '../targets/note-reports.js';
 import { FrameRunner } from './frame-runner.js';
 
 const ALL_13 = Object.keys(RUNTIME_PATTERNS) as RuntimePattern[];
@@ -13,12 +19,26 @@ export class RuntimeController {
   constructor(
     private readonly runner: FrameRunner,
     private readonly workers: Workers,
+    private readonly source: DataSource,
+    @Inject(SETTINGS) private readonly settings: Settings,
+    @Inject(LOGGER) private readonly log: Logger,
   ) {}
 
   @MessagePattern(FRAME_PATTERN)
-  frame(@Payload() frame: Frame): Promise<FrameReply> {
-    if (frame.worker) this.workers.note(frame.worker);
-    return this.runner.frame(frame.runs);
+  async frame(@Payload() { worker, runs }: Frame): Promise<FrameReply> {
+    const [workers, answer] = await Promise.all([worker && this.note(worker), this.runner.frame(runs)]);
+    return { ...answer, ...(workers ? { workers } : {}) };
+  }
+
+  /** What a worker says of itself is a view: that it could not be kept fails no frame. */
+  private async note(worker: WorkerGauges): Promise<number | undefined> {
+    try {
+      const [count] = await Promise.all([this.workers.note(worker), noteReports(this.source, worker.targets, this.settings.breakerResetMs)]);
+      return count;
+    } catch (error) {
+      if (!isUnavailable(error)) this.log.warn({ err: error }, 'what a worker says of itself could not be kept');
+      return undefined;
+    }
   }
 
   @MessagePattern(ALL_13)

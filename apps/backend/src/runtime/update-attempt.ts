@@ -1,4 +1,5 @@
 import type { ReplyOf, RequestOf } from '@onward/contracts/patterns';
+import { noteOutcome } from '../targets/note-outcome.js';
 import { attemptsOf, type Checkpoint, placeOf, refused, type StepRef, writeAttempt } from './checkpoint.js';
 import { tallyBefore, withOutcome } from './outcomes.js';
 import type { RuntimeKit } from './runtime-kit.js';
@@ -7,7 +8,7 @@ type Request = RequestOf<'automation.runtime.attempt.update'> & StepRef;
 type Reply = ReplyOf<'automation.runtime.attempt.update'>;
 
 /**
- * Records what a send came to. An outcome that stands is never changed: the backend's own (an action it ran) and one recorded
+ * Records what a send came to, and what that says of its target. An outcome that stands is never changed: the backend's own (an action it ran) and one recorded
  * before are answered as they are. The answer names the verb that is right.
  */
 export async function updateAttempt(checkpoint: Checkpoint, request: Request, kit: RuntimeKit): Promise<Reply> {
@@ -21,5 +22,7 @@ export async function updateAttempt(checkpoint: Checkpoint, request: Request, ki
   const version = await kit.versions.get(checkpoint.tx, checkpoint.run.versionId);
   const recorded = withOutcome(attempt, request.outcome, version.planNode(attempt.node), tallyBefore(attempts, attempt.n), checkpoint.now);
   writeAttempt(checkpoint, recorded);
+  const { tx, run, now } = checkpoint;
+  await noteOutcome(tx, { runId: run.id, seq: attempt.seq, outcome: request.outcome, now, resetMs: kit.settings.breakerResetMs });
   return { kind: 'recorded', verb: recorded.verb ?? 'fail' };
 }

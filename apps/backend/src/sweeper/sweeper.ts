@@ -8,9 +8,11 @@ import { sweepMessages } from '../mail/sweep-messages.js';
 import { sweepNotices } from '../notifications/sweep-notices.js';
 import { LOGGER } from '../operations/logger.js';
 import { Queues } from '../operations/queues.js';
+import { forgetWorkers } from '../operations/workers.js';
 import { RuntimeKit } from '../runtime/runtime-kit.js';
 import { holdRuns, letGoOfRuns } from './hold-runs.js';
 import { LAPSE_BATCH, lapseRuns } from './lapse-runs.js';
+import { sweepTargets } from './sweep-targets.js';
 import { WAKE_BATCH, wakeRuns } from './wake-runs.js';
 
 /**
@@ -89,6 +91,7 @@ export class Sweeper implements OnApplicationBootstrap, OnModuleDestroy {
       },
       hold: () => tell((tx) => holdRuns(tx)),
       letGo: () => tell((tx) => letGoOfRuns(tx)),
+      targets: () => sweepTargets(this.source, this.queues),
       wake: async () => {
         while (await this.queues.canTake()) {
           const woken = await tell((tx) => wakeRuns(tx));
@@ -96,6 +99,7 @@ export class Sweeper implements OnApplicationBootstrap, OnModuleDestroy {
         }
       },
       messages: async () => sweepMessages(this.source, this.queues, { isQueueThere: await this.queues.isThere() }),
+      workers: () => tell(forgetWorkers),
       notices: () => sweepNotices(this.source, this.queues, this.kit.settings),
     };
   }

@@ -1,0 +1,62 @@
+import type { TargetLimits } from '@onward/contracts/targets';
+import { targetKey } from '@onward/contracts/targets';
+import { newId } from '../database/new-id.js';
+import { change, rows, type Tx } from '../database/sql.js';
+import { PROBE_MS } from './change-target.js';
+import { parkedThatMayGo } from './parked.js';
+import type { Target } from './target.entity.js';
+
+/** May a run's request go out to its target now? `until` is null where only an operator can end it. */
+export type Entry = { kind: 'free'; limits: TargetLimits } | { kind: 'blocked'; until: Date | null; why: string };
+
+type Found = TargetLimits & Pick<Target, 'id' | 'state' | 'why' | 'blockedUntil' | 'probeRunId'> & { isOver: boolean };
+
+/**
+ * Asked with the run locked, before anything is frozen. A target met for the first time gets its row. One that is blocked is free only for its
+ * probe; where its time has passed and nobody is parked who could go first, the run that asks becomes the probe. It waits for no lock: whoever
+ * meets a target that is being changed at this moment is blocked, and the sweeper lets it go.
+ */
+export async function enterTarget(tx: Tx, origin: string, runId: string): Promise<Entry> {
+  const found = (await read(tx, origin)) ?? (await make(tx, origin));
+  const { id, state, why, blockedUntil, probeRunId, isOver, ...limits } = found;
+  if (state === 'closed' || (probeRunId === runId && !isOver)) return { kind: 'free', limits };
+  if (isOver && (await becomeProbe(tx, id, origin, runId))) return { kind: 'free', limits };
+  return { kind: 'blocked', until: blockedUntil, why: why ?? state };
+}
+
+/** What a worker must keep to at this origin, for a request that is handed over a second time. */
+export async function readLimits(tx: Tx, origin: string): Promise<TargetLimits> {
+  const found = await read(tx, origin);
+  return { origin, ratePerSecond: found?.ratePerSecond ?? null, maxConcurrent: found?.maxConcurrent ?? null, breakerNo: found?.breakerNo ?? 0 };
+}
+
+async function read(tx: Tx, origin: string): Promise<Found | undefined> {
+  const [found] = await rows<Found>(
+    tx,
+    `SELECT origin, rate_per_second AS "ratePerSecond", max_concurrent AS "maxConcurrent", breaker_no AS "breakerNo", id, state, why,
+       blocked_until AS "blockedUntil", probe_run_id AS "probeRunId", coalesce(blocked_until <= onward_now(), false) AS "isOver"
+     FROM targets WHERE origin = $1`,
+    [origin],
+  );
+  return found;
+}
+
+async function make(tx: Tx, origin: string): Promise<Found> {
+  await change(tx, 'INSERT INTO targets (id, origin) VALUES ($1, $2) ON CONFLICT DO NOTHING', [newId(), origin]);
+  const made = await read(tx, origin);
+  if (!made) throw new Error(`The target ${origin} was made and is gone`);
+  return made;
+}
+
+async function becomeProbe(tx: Tx, id: string, origin: string, runId: string): Promise<boolean> {
+  const become = await rows(
+    tx,
+    `UPDATE targets SET state = 'half_open', probe_run_id = $2, blocked_until = date_trunc('milliseconds', onward_now()) + $3 * interval '1 millisecond',
+       state_since = CASE WHEN state = 'half_open' THEN state_since ELSE onward_now() END
+     WHERE id = (SELECT id FROM targets WHERE id = $1 AND state IN ('open', 'half_open') AND blocked_until <= onward_now() FOR UPDATE SKIP LOCKED)
+       AND NOT EXISTS (SELECT 1 ${parkedThatMayGo('$4')})
+     RETURNING id`,
+    [id, runId, PROBE_MS, targetKey(origin)],
+  );
+  return become.length === 1;
+}

@@ -1,0 +1,5 @@
+import { Module } from '@nestjs/common';
+import { TargetsController } from './targets.controller.js';
+
+@Module({ controllers: [TargetsController] })
+export class TargetsModule {}
