@@ -5,7 +5,7 @@ import { letGo } from './let-go.js';
 import { parkedThatMayGo } from './parked.js';
 
 /**
- * Gives every target whose block is over (or whose probe has said nothing in its time) the run that waits longest as its probe, and lets go of
+ * Gives every target whose block is over (or whose probe has said nothing in its time) the parked run whose time came first as its probe, and lets go of
  * that run alone. Where nobody is parked who could go, the next run that comes probes (enter-target.ts). Answers how many probes it picked.
  */
 export async function pickProbes(tx: Tx): Promise<number> {

@@ -85,28 +85,31 @@ test('a retry whose request is frozen is parked too, and goes out later with the
   ]);
 });
 
-test.each(['busy', 'rate', 'held'] as const)('a send its worker held back (%s) rests until then, unwoken, under the same n; the target stays closed', async (by) => {
-  const origin = newOrigin();
-  const run = await beginRun(onward, worker, await callingAt(onward, origin));
-  const { runId } = run;
-  const { at } = run;
-  const replies = await worker.frame(['update', { ...at, n: 1, outcome: blocked(origin, by, 1_500) }], ['wait', at]);
-  expect(replies).toMatchObject([
-    { kind: 'recorded', verb: 'wait' },
-    { kind: 'rests', state: 'waiting' },
-  ]);
-  const [left] = await rows<{ ms: number }>(onward.source, `SELECT extract(epoch FROM due_at - onward_now())::float8 * 1000 AS ms FROM runs WHERE id = $1`, [
-    runId,
-  ]);
-  expect(left?.ms).toBeGreaterThan(0);
-  expect(left?.ms).toBeLessThanOrEqual(1_501);
-  expect(await worker.run(runId)).toMatchObject({ state: 'waiting', n: 1, wokenAt: null, resolution: null });
-  expect(await callsOf(runId)).toMatchObject([{ n: 1, status: 'not_sent', failure: null }]);
-  expect(await targetAt(onward, origin)).toMatchObject({ state: 'closed' });
-  await sweeperOf(onward.backend).sweepFully();
-  const again = await worker.begin(runId);
-  expect(again.replies[3]).toMatchObject({ kind: 'send' });
-});
+test.each(['busy', 'rate', 'held'] as const)(
+  'a send its worker held back (%s) rests until then, unwoken, under the same n; the target stays closed',
+  async (by) => {
+    const origin = newOrigin();
+    const run = await beginRun(onward, worker, await callingAt(onward, origin));
+    const { runId } = run;
+    const { at } = run;
+    const replies = await worker.frame(['update', { ...at, n: 1, outcome: blocked(origin, by, 1_500) }], ['wait', at]);
+    expect(replies).toMatchObject([
+      { kind: 'recorded', verb: 'wait' },
+      { kind: 'rests', state: 'waiting' },
+    ]);
+    const [left] = await rows<{ ms: number }>(onward.source, `SELECT extract(epoch FROM due_at - onward_now())::float8 * 1000 AS ms FROM runs WHERE id = $1`, [
+      runId,
+    ]);
+    expect(left?.ms).toBeGreaterThan(0);
+    expect(left?.ms).toBeLessThanOrEqual(1_501);
+    expect(await worker.run(runId)).toMatchObject({ state: 'waiting', n: 1, wokenAt: null, resolution: null });
+    expect(await callsOf(runId)).toMatchObject([{ n: 1, status: 'not_sent', failure: null }]);
+    expect(await targetAt(onward, origin)).toMatchObject({ state: 'closed' });
+    await sweeperOf(onward.backend).sweepFully();
+    const again = await worker.begin(runId);
+    expect(again.replies[3]).toMatchObject({ kind: 'send' });
+  },
+);
 
 test('a cancel of a parked run works at once, and one asked for while its send was held back ends it instead of parking it', async () => {
   const origin = newOrigin();
@@ -114,7 +117,10 @@ test('a cancel of a parked run works at once, and one asked for while its send w
   const sending = await beginRun(onward, worker, workflowId);
   await operate(onward, origin, 'open');
   const parked = await beginRun(onward, worker, workflowId);
-  expect((await onward.api<{ cancelled: string }>('POST', `/runs/${parked.runId}/cancel`)).body).toMatchObject({ cancelled: 'now', run: { state: 'cancelled' } });
+  expect((await onward.api<{ cancelled: string }>('POST', `/runs/${parked.runId}/cancel`)).body).toMatchObject({
+    cancelled: 'now',
+    run: { state: 'cancelled' },
+  });
   expect((await onward.api('POST', `/runs/${sending.runId}/cancel`)).body).toMatchObject({ cancelled: 'after_step' });
   const { at } = sending;
   await worker.frame(['update', { ...at, n: 1, outcome: blocked(origin, 'busy', 1_500) }], ['wait', at]);

@@ -60,7 +60,11 @@ export async function beginRuns(onward: BackendForTest, worker: HandWorker, work
   return begun;
 }
 
-export type Waiting = Pick<RunState, 'state' | 'claimId' | 'dueAt' | 'wokenAt' | 'resolution' | 'n'> & { id: string; waitReason: string | null; waitKey: string | null };
+export type Waiting = Pick<RunState, 'state' | 'claimId' | 'dueAt' | 'wokenAt' | 'resolution' | 'n'> & {
+  id: string;
+  waitReason: string | null;
+  waitKey: string | null;
+};
 
 export function runsOf({ source }: BackendForTest, workflowId: string): Promise<Waiting[]> {
   return rows(
