@@ -18,7 +18,7 @@ export async function moveParked(tx: Tx, id?: string): Promise<number> {
   );
   let count = 0;
   for (const { origin, state, blockedUntil } of blocked) {
-    const isStale = state === 'paused' ? 'due_at IS NOT NULL AND $2::timestamptz IS NULL' : '(due_at IS NULL OR (due_at <= onward_now() AND due_at < $2))';
+    const isStale = state === 'paused' ? 'due_at IS NOT NULL' : '(due_at IS NULL OR (due_at <= onward_now() AND due_at < $2))';
     count += await change(
       tx,
       `UPDATE runs SET due_at = $2 WHERE id IN (
