@@ -2,6 +2,7 @@ import type { WorkerGauges } from '@onward/contracts/frame';
 import { Injectable } from '@nestjs/common';
 import { DataSource } from 'typeorm';
 import { change, rows, type Tx } from '../database/sql.js';
+import { storableJson } from '../database/storable-json.js';
 
 /** A worker not heard of for this long is taken for gone: longer than three renewals of the longest usual lease. SQL, of the real clock. */
 export const SEEN_LATELY = `seen_at > clock_timestamp() - interval '60 seconds'`;
@@ -19,7 +20,7 @@ export class Workers {
          INSERT INTO workers (id, in_flight, targets) VALUES ($1, $2, $3::jsonb)
          ON CONFLICT (id) DO UPDATE SET seen_at = clock_timestamp(), in_flight = excluded.in_flight, targets = excluded.targets)
        SELECT count(*)::int AS count FROM workers WHERE id <> $1 AND ${SEEN_LATELY}`,
-      [workerId, inFlight, JSON.stringify(targets)],
+      [workerId, inFlight, storableJson(targets)],
     );
     return 1 + (others?.count ?? 0);
   }
