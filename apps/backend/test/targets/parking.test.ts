@@ -1,8 +1,9 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { change, rows } from '../../src/database/sql.js';
+import { wakeRuns } from '../../src/sweeper/wake-runs.js';
 import { type BackendForTest, backendForTest } from '../backend-for-test.js';
 import { HandWorker, startRun } from '../runtime/hand-worker.js';
-import { BY_HAND, readQueue, sweeperOf } from '../sweeper/sweeper-bench.js';
+import { BY_HAND, duty, readQueue, sweeperOf } from '../sweeper/sweeper-bench.js';
 import { answered, beginRun, beginRuns, blocked, callingAt, newOrigin, operate, runsOf, targetAt } from './target-bench.js';
 
 let onward: BackendForTest;
@@ -46,6 +47,19 @@ test('a run at an open target is parked before anything is frozen or spent, and 
   } finally {
     await queue.close();
   }
+});
+
+test('a sweep wakes no parked run, however near its time is, and neither does a lost wake-up of the time before', async () => {
+  const origin = newOrigin();
+  await operate(onward, origin, 'open');
+  const { runId } = await beginRun(onward, worker, await callingAt(onward, origin));
+  await sweeperOf(onward.backend).sweepFully();
+  expect(await worker.run(runId)).toMatchObject({ state: 'waiting', wokenAt: null, resolution: null });
+  // As it stands when the time has passed and no sweeper has looked at the target yet.
+  await change(onward.source, `UPDATE runs SET due_at = onward_now() - interval '1 minute', woken_at = clock_timestamp() - interval '1 minute' WHERE id = $1`, [
+    runId,
+  ]);
+  expect((await duty(onward.source, wakeRuns)).wakeUps.map((wakeUp) => wakeUp.runId)).not.toContain(runId);
 });
 
 test('a run let go sends under the same n, and its history counts no failure for having waited', async () => {
