@@ -44,8 +44,8 @@ async function wait(checkpoint: Checkpoint, _version: Version, attempt: Attempt)
 }
 
 /** What was not sent for its target's sake rests until the target's turn; anything else is due again at once. */
-function waitForTarget(checkpoint: Checkpoint, { output }: Attempt): void {
-  const { origin, until } = output as { origin?: string; until?: string | null };
+function waitForTarget(checkpoint: Checkpoint, attempt: Attempt): void {
+  const { origin, until } = attempt.output as { origin?: string; until?: string | null };
   if (origin === undefined) return restRun(checkpoint, 'release', { dueAt: checkpoint.now });
   restRun(checkpoint, 'wait', { waitReason: 'target', waitKey: targetKey(origin), resolution: null, dueAt: until ? new Date(until) : null });
 }
