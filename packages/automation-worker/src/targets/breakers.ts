@@ -65,8 +65,8 @@ export class Breaker {
         resetTimeout: resetMs,
         volumeThreshold: ENDS_NEEDED,
         errorThresholdPercentage: BAD_PERCENT,
-        // What opened it must be forgotten when it closes.
-        rollingCountTimeout: Math.min(WINDOW_MS, resetMs),
+        // What opened it must be forgotten when it closes, although the window's own timer may be late.
+        rollingCountTimeout: Math.min(WINDOW_MS, Math.floor(resetMs / 2)),
         rollingPercentilesEnabled: false,
         enableSnapshots: false,
       },

@@ -71,9 +71,14 @@ export class Places {
             () =>
               new Promise<void>((free) => {
                 const key = Symbol();
-                const place: Place = { kind: 'place', giveBack: () => this.giveBack(key, free) };
+                const takenAtMs = performance.now();
+                const giveBack = () => {
+                  this.takenAtMs.delete(key);
+                  this.remember(performance.now() - takenAtMs);
+                  free();
+                };
                 // Whoever has left keeps its turn in Bottleneck's queue and passes it on.
-                if (arrive(place)) this.takenAtMs.set(key, performance.now());
+                if (arrive({ kind: 'place', giveBack })) this.takenAtMs.set(key, takenAtMs);
                 else free();
               }),
           );
@@ -84,12 +89,8 @@ export class Places {
     }
   }
 
-  private giveBack(key: symbol, free: () => void): void {
-    const takenAtMs = this.takenAtMs.get(key);
-    if (takenAtMs === undefined) return;
-    this.takenAtMs.delete(key);
-    this.lastMs.push(performance.now() - takenAtMs);
+  private remember(tookMs: number): void {
+    this.lastMs.push(tookMs);
     if (this.lastMs.length > SENDS_REMEMBERED) this.lastMs.shift();
-    free();
   }
 }

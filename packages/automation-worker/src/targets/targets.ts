@@ -2,8 +2,8 @@
  * The gate before every target: breaker, places, rate, in this order; only then is anything sent, once. What may not be sent now is
  * answered as `not_sent` with what blocks it and when it is worth looking again; it spends nothing, and nothing is ever dropped.
  *
- * Those who wait are sent back at once when the breaker opens or the target answers 429 or 503 and asks to be left alone, and leave at once
- * when the worker stops or their lease is lost. The targets used last are remembered; the others start anew.
+ * Those who wait are sent back at once when the target answers 429 or 503 and asks to be left alone, and leave at once when the worker stops
+ * or their lease is lost; when the breaker opens their turn comes to nothing. The targets used last are remembered; the others start anew.
  */
 import type { Outcome } from '@onward/contracts/outcome';
 import { MAX_TARGET_REPORTS, type TargetLimits, type TargetReport } from '@onward/contracts/targets';
@@ -99,8 +99,8 @@ export class Targets {
         return outcome;
       } finally {
         await end(outcome);
-        const sentBack = outcome === undefined ? undefined : (holdOf(outcome) ?? target.breaker.block());
-        if (sentBack) target.waiting.sendBack(sentBack);
+        const held = outcome && holdOf(outcome);
+        if (held) target.waiting.sendBack(held);
       }
     } finally {
       place.giveBack();

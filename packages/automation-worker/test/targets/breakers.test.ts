@@ -74,7 +74,7 @@ describe('a breaker', () => {
   });
 
   test('opens when sends that take longer than its window all fail', async () => {
-    const breaker = startBreaker(100); // a window of 100 ms
+    const breaker = startBreaker(100); // a window of 50 ms
     const ends = Array.from({ length: 5 }, () => breaker.begin());
     const sentAtMs = performance.now();
     await vi.waitUntil(() => performance.now() - sentAtMs > 150, { timeout: 30_000, interval: 5 });
@@ -131,6 +131,14 @@ describe('a breaker', () => {
     expect(breaker.state).toBe('half_open');
     await breaker.begin()(ok);
     for (const end of old) await end(bad);
+    expect(breaker.state).toBe('closed');
+  });
+
+  test('that has closed has forgotten what opened it', async () => {
+    const breaker = startBreaker(1_000);
+    await endAll(breaker, [bad, bad, bad, bad, bad]);
+    await untilItProbes(breaker);
+    await endAll(breaker, [ok, bad, bad, bad]);
     expect(breaker.state).toBe('closed');
   });
 

@@ -67,7 +67,6 @@ describe('the places', () => {
     expect(order).toEqual(['third', 'fourth']);
     expect([places.sending, places.queued]).toEqual([2, 0]);
     other?.giveBack();
-    other?.giveBack();
     expect(places.sending).toBe(1);
   });
 
