@@ -5,6 +5,7 @@ import type { Outcome } from '@onward/contracts/outcome';
 import type { ReplyOf, RuntimePattern, Tally, Verb } from '@onward/contracts/patterns';
 import type { PlanNode } from '@onward/contracts/plan';
 import type { WakeUp } from '@onward/contracts/queues';
+import type { TargetLimits } from '@onward/contracts/targets';
 import { callFrame } from '@onward/wire/call-frame';
 import type { BackendClient } from '@onward/wire/client';
 import type { FailPoints } from '@onward/wire/fail-points';
@@ -13,7 +14,7 @@ import { judge } from '@onward/workflow-graph/judge';
 import type { Held, Leases } from './leases.js';
 import type { PlanCache } from './plan-cache.js';
 
-/** The step a worker has in hand. `work` is the outcome of what the backend has done already, or a request to send. */
+/** The step a worker has in hand. `work` is the outcome of what the backend has done already, or a request to send and what its target's limits are. */
 export type Step = {
   runId: string;
   claimId: string;
@@ -24,7 +25,7 @@ export type Step = {
   versionId: string;
   plan: PlanNode;
   tally: Tally;
-  work: { kind: 'outcome'; outcome: Outcome } | { kind: 'send'; request: OutboundRequest };
+  work: { kind: 'outcome'; outcome: Outcome } | { kind: 'send'; request: OutboundRequest; target: TargetLimits };
   lease: Held;
 };
 

@@ -1,4 +1,5 @@
-import { FRAME_VERSION, type Frame, type FrameReply, MAX_RUNS_PER_FRAME } from '@onward/contracts/frame';
+import { FRAME_VERSION, type Frame, type FrameReply, MAX_RUNS_PER_FRAME, type WorkerGauges } from '@onward/contracts/frame';
+import type { TargetReport } from '@onward/contracts/targets';
 import { callFrame } from '@onward/wire/call-frame';
 import type { BackendClient } from '@onward/wire/client';
 
@@ -16,19 +17,26 @@ type Entry = Claim & { lost: AbortController; confirmedAtMs: number };
 
 /**
  * Keeps the leases of all runs in hand: every third of a lease one frame renews them all, on a connection of its own so that it waits for no
- * other call. It goes out also when no run is held, and says how many are.
+ * other call. It goes out also when no run is held, and says how many are and how the targets are found. Its answer says how many workers there are.
  */
 export class Leases {
   private readonly entries = new Set<Entry>();
   private timer: NodeJS.Timeout | undefined;
   /** The pace the timer was set with. */
   private everyMs = 0;
+  private workersKnown = 1;
 
   constructor(
     private readonly client: BackendClient,
     private readonly workerId: string,
     private readonly leaseMs: number,
+    private readonly report: () => TargetReport[],
   ) {}
+
+  /** How many workers there are, as the backend said last; 1 until it has. */
+  get workers(): number {
+    return this.workersKnown;
+  }
 
   start(): void {
     clearTimeout(this.timer);
@@ -70,14 +78,15 @@ export class Leases {
     const frames = Array.from({ length: Math.max(1, Math.ceil(all.length / MAX_RUNS_PER_FRAME)) }, (_, nth) =>
       all.slice(nth * MAX_RUNS_PER_FRAME, (nth + 1) * MAX_RUNS_PER_FRAME),
     );
-    await Promise.all(frames.map((asked) => this.renew(asked, timeoutMs)));
+    const worker = { workerId: this.workerId, inFlight: all.length, targets: this.report() };
+    await Promise.all(frames.map((asked) => this.renew(asked, worker, timeoutMs)));
   }
 
-  private async renew(asked: readonly Entry[], timeoutMs: number): Promise<void> {
+  private async renew(asked: readonly Entry[], worker: WorkerGauges, timeoutMs: number): Promise<void> {
     const askedAtMs = performance.now();
     const frame: Frame = {
       v: FRAME_VERSION,
-      worker: { workerId: this.workerId, inFlight: this.entries.size, targets: [] },
+      worker,
       runs: asked.map(({ runId, claimId, epoch }) => ({
         items: [{ pattern: 'automation.runtime.run.prepare', data: { runId, claimId, epoch, renew: true } }],
       })),
@@ -88,6 +97,7 @@ export class Leases {
     } catch {
       return; // Not confirmed; the next one asks again.
     }
+    if (answer.workers !== undefined) this.workersKnown = answer.workers;
     asked.forEach((entry, index) => {
       const reply = answer.runs[index]?.replies[0];
       if (!reply || 'error' in reply) return;

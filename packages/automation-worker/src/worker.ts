@@ -1,10 +1,11 @@
 /**
  * The worker as a whole: from the settings to runs being driven, and back to nothing. Holds no database and opens no port.
  *
- * It starts when the backend and Valkey are reachable and says for what it waits. Stopping takes no new wake-ups, lets sends in flight end
+ * It starts when the backend and Valkey are reachable and says for what it waits. Stopping takes no new wake-ups, sends nothing that waits for its target, lets sends in flight end
  * (10 s), cuts those that did not (they are uncertain), gives every run back, and is bounded even with Valkey or the backend away.
  */
 import { randomUUID } from 'node:crypto';
+import { setMaxListeners } from 'node:events';
 import { BackendClient } from '@onward/wire/client';
 import { FailPoints } from '@onward/wire/fail-points';
 import { waitForPort } from '@onward/wire/wait-for-port';
@@ -16,6 +17,7 @@ import { Leases } from './leases.js';
 import { createPerform } from './perform.js';
 import { PlanCache } from './plan-cache.js';
 import type { Settings } from './settings.js';
+import { Targets } from './targets/targets.js';
 import { takeWakeUps } from './wake-ups.js';
 
 const SENDS_END_WITHIN_MS = 10_000;
@@ -40,11 +42,13 @@ export async function startWorker(settings: Settings, log: Logger, { signal }: {
     throw error;
   }
   const stopping = new AbortController();
+  setMaxListeners(0, stopping.signal); // Every send that waits for its target listens.
   const cut = new AbortController();
   const failPoints = new FailPoints(settings.failPoints);
-  const leases = new Leases(renewing, randomUUID(), settings.leaseMs);
+  const targets = new Targets({ ...settings, log, workers: () => leases.workers });
+  const leases = new Leases(renewing, randomUUID(), settings.leaseMs, () => targets.report());
   const backend = new Conversation(client, leases, new PlanCache(), failPoints);
-  const perform = createPerform({ allow: settings.allow, cut: cut.signal, failPoints });
+  const perform = createPerform({ allow: settings.allow, cut: cut.signal, targets, failPoints });
   const inHand = new Set<Promise<Rest>>();
   const wakeUps = takeWakeUps({
     ...settings,
@@ -67,6 +71,7 @@ export async function startWorker(settings: Settings, log: Logger, { signal }: {
       await within(RECORDS_END_WITHIN_MS, settled(inHand));
       await within(QUEUE_CLOSES_WITHIN_MS, closing);
       leases.stop();
+      targets.close();
       wakeUps.disconnect();
       client.close();
       renewing.close();

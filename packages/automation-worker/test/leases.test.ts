@@ -1,6 +1,7 @@
 /** The renewal of leases, against a scripted backend on TCP. */
 import { setTimeout as pass } from 'node:timers/promises';
-import { describe, expect, test } from 'vitest';
+import type { TargetReport } from '@onward/contracts/targets';
+import { describe, expect, test, vi } from 'vitest';
 import type { Held, Leases } from '../src/leases.js';
 import { type AskedFrame, internal, isRenewal, refused, type Script } from './backend.js';
 import { newWakeUp, startParts, WORKER_ID } from './parts.js';
@@ -34,6 +35,34 @@ describe('the renewal', () => {
     const { backend, leases } = await startParts();
     leases.start();
     expect((await backend.nextRenewal()).frame).toEqual({ v: 1, worker: { workerId: WORKER_ID, inFlight: 0, targets: [] }, runs: [] });
+  });
+
+  test('tells in each of its frames how the targets are found', async () => {
+    const targets: TargetReport[] = [{ origin: 'https://api.example.test', breaker: 'open', breakerNo: 2, probesInMs: 700, sending: 1, queued: 0 }];
+    const { backend, leases } = await startParts({}, { report: () => targets });
+    for (let nth = 0; nth < 501; nth++) hold(leases);
+    leases.start();
+    await backend.untilFrame(({ frame }) => frame.runs.length === 1);
+    expect(backend.frames.map(({ frame }) => frame.worker?.targets)).toEqual([targets, targets]);
+  });
+
+  test('learns by its answer how many workers there are, one until then', async () => {
+    const said = [undefined, 3, undefined, undefined, undefined, 2];
+    const seen: number[] = [];
+    const { backend, leases } = await startParts({
+      frame: () => {
+        seen.push(leases.workers);
+        const workers = said[backend.frames.length - 1];
+        return { reply: { v: 1, runs: [], ...(workers !== undefined && { workers }) } };
+      },
+    });
+    expect(leases.workers).toBe(1);
+    leases.start();
+    await vi.waitUntil(() => leases.workers === 3, { timeout: 30_000, interval: 2 });
+    expect(backend.frames.length).toBeGreaterThan(1);
+    await vi.waitUntil(() => leases.workers === 2, { timeout: 30_000, interval: 2 });
+    expect(backend.frames.length).toBeGreaterThan(5);
+    expect(seen.slice(seen.indexOf(3))).not.toContain(1);
   });
 
   test('asks no more for a lease that was let go', async () => {

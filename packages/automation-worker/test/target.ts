@@ -20,8 +20,14 @@ export type Target = {
   close(): Promise<void>;
 };
 
-/** `answersAtOnce` with 200 unless it is false: then the test answers by `received[n].response`. */
-export async function startTarget({ answersAtOnce = true }: { answersAtOnce?: boolean } = {}): Promise<Target> {
+/** Answers at once: with 200, or as `answer` does; with `answersAtOnce: false` the test answers by `received[n].response`. */
+export async function startTarget({
+  answersAtOnce = true,
+  answer = (response) => void response.writeHead(200, { 'content-type': 'application/json' }).end('{"ok":true}'),
+}: {
+  answersAtOnce?: boolean;
+  answer?: (response: ServerResponse, nth: number) => void;
+} = {}): Promise<Target> {
   const sockets = new Set<Socket>();
   const waiting: { n: number; resolve: (one: Received) => void }[] = [];
   let connections = 0;
@@ -33,7 +39,7 @@ export async function startTarget({ answersAtOnce = true }: { answersAtOnce?: bo
       const one = { body, response, closed: once(response, 'close') };
       received.push(one);
       for (const { n, resolve } of waiting) if (n === received.length) resolve(one);
-      if (answersAtOnce) response.writeHead(200, { 'content-type': 'application/json' }).end('{"ok":true}');
+      if (answersAtOnce) answer(response, received.length);
     });
   });
   server.on('connection', (socket: Socket) => {

@@ -58,7 +58,7 @@ async function startBackendOf(script: Script = {}, options: { port?: number } = 
   return backend;
 }
 
-async function startTargetOf(options: { answersAtOnce?: boolean } = {}): Promise<Target> {
+async function startTargetOf(options: Parameters<typeof startTarget>[0] = {}): Promise<Target> {
   const target = await startTarget(options);
   ends.push(target.close);
   return target;
@@ -171,6 +171,7 @@ describe('the settings', () => {
       AUTOMATIONS_BACKEND_RPC_TIMEOUT_MS: 'soon',
       AUTOMATIONS_LEASE_MS: '1',
       AUTOMATIONS_WORKER_CONCURRENCY: 'many',
+      AUTOMATIONS_BREAKER_RESET_MS: 'never',
       LOG_LEVEL: 'loud',
     });
     expect(await exited).toEqual({ code: 1, signal: null });
@@ -182,9 +183,10 @@ describe('the settings', () => {
       'AUTOMATIONS_BACKEND_RPC_TIMEOUT_MS',
       'AUTOMATIONS_LEASE_MS',
       'AUTOMATIONS_WORKER_CONCURRENCY',
+      'AUTOMATIONS_BREAKER_RESET_MS',
       'LOG_LEVEL',
     ]);
-    expect(output()).not.toMatch(/hidden|70000|too short|soon|many|loud/);
+    expect(output()).not.toMatch(/hidden|70000|too short|soon|many|never|loud/);
   });
 
   test('that are missing altogether or empty are named too', async () => {
@@ -278,6 +280,26 @@ describe('a job of the queue', () => {
     expect(again?.connection).not.toBe(first?.connection);
     expect(again?.frame.runs[0]?.items[0]).toEqual(first?.frame.runs[0]?.items[0]);
     expect(again?.frame.runs[0]?.items[0]?.data).toMatchObject({ ...wakeUp, callId: 1, handOutId: expect.any(String) });
+  });
+});
+
+describe('a target that fails', () => {
+  test('is left alone from the fifth failure on: its runs are told to wait for it, and the renewals tell of it', async () => {
+    const target = await startTargetOf({ answer: (response) => void response.writeHead(500).end() });
+    const backend = await startBackendOf(sending(target));
+    const worker = await start(backend, { EGRESS_ALLOW: target.allowed, AUTOMATIONS_LEASE_MS: '600' });
+    for (let nth = 1; nth <= 6; nth++) {
+      await wake(newWakeUp());
+      await backend.until(UPDATE, (asked) => asked.nth === nth);
+    }
+    expect(target.received.length).toBe(5);
+    const outcomes = backend.of(UPDATE).map(({ data }) => data['outcome']);
+    expect(outcomes.slice(0, 5)).toMatchObject(Array(5).fill({ kind: 'failed', failure: { code: 'http_retryable' } }));
+    expect(outcomes[5]).toMatchObject({ kind: 'not_sent', blocked: { origin: target.limits.origin, by: 'breaker', breakerNo: 0 } });
+    expect(backend.work().at(-1)?.patterns).toEqual([UPDATE, WAIT]);
+    const renewal = await backend.untilFrame(({ frame }) => frame.worker?.targets[0]?.breaker === 'open');
+    expect(renewal.frame.worker?.targets).toMatchObject([{ origin: target.limits.origin, breakerNo: 0, sending: 0, queued: 0 }]);
+    await stop(worker);
   });
 });
 
@@ -401,6 +423,24 @@ describe('a worker that is told to stop', () => {
     expect(target.connections()).toBe(0);
     expect(backend.of(UPDATE).map(({ data }) => data['outcome'])).toEqual([{ kind: 'not_sent', why: 'the worker is stopping' }]);
     expect(backend.of(WAIT)).toHaveLength(1);
+  });
+
+  test('sends nothing that waits for its target, and lets what is in flight end', async () => {
+    const target = await startTargetOf({ answersAtOnce: false });
+    const backend = await startBackendOf({ ...sending(target), renew: () => ({ reply: { kind: 'renewed', leaseMs: 600 } }) });
+    const env = { EGRESS_ALLOW: target.allowed, AUTOMATIONS_LEASE_MS: '600', AUTOMATIONS_WORKER_CONCURRENCY: '4' };
+    const worker = await start(backend, env);
+    await Promise.all([wake(newWakeUp()), wake(newWakeUp()), wake(newWakeUp())]);
+    const { response } = await target.nth(1);
+    await backend.untilFrame(({ frame }) => frame.worker?.targets[0]?.queued === 2);
+    worker.child.kill('SIGTERM');
+    await backend.until(UPDATE, ({ nth }) => nth === 2);
+    expect(backend.of(UPDATE).map(({ data }) => data['outcome'])).toEqual(Array(2).fill({ kind: 'not_sent', why: 'the worker is stopping' }));
+    response.writeHead(204).end();
+    expect(await worker.exited).toEqual({ code: 0, signal: null });
+    expect(backend.of(UPDATE)[2]?.data).toMatchObject({ outcome: { kind: 'done' } });
+    expect(target.received.length).toBe(1);
+    expect(troubles(worker.output())).toEqual([]);
   });
 
   test('twice ends at once', async () => {
