@@ -5,11 +5,12 @@ import type { FrameItem } from '@onward/contracts/frame';
 import type { OutboundRequest } from '@onward/contracts/outbound';
 import { failed, type Outcome } from '@onward/contracts/outcome';
 import type { AttemptReply, ReplyOf, RequestOf, RuntimePattern, Verb } from '@onward/contracts/patterns';
+import type { MessageResult } from '@onward/contracts/mail';
 import type { Plan } from '@onward/contracts/plan';
 import type { MailJob } from '@onward/contracts/queues';
 import { callFrame } from '@onward/wire/call-frame';
 import type { BackendClient } from '@onward/wire/client';
-import { RpcFault } from '@onward/wire/faults';
+import { RpcFault, RpcTimeout } from '@onward/wire/faults';
 import { judge } from '@onward/workflow-graph/judge';
 
 /** What is about to be asked, and of which step: a pattern alone, or one of the two usual frames. */
@@ -176,17 +177,24 @@ export class HandGateway {
   constructor(
     private readonly client: Pick<BackendClient, 'call'>,
     private readonly watch: Watch = () => undefined,
-    private readonly node = 'greet',
+    private readonly announce: (result: MessageResult) => Promise<unknown> = async () => undefined,
   ) {}
 
   async deliver(job: MailJob): Promise<string> {
-    this.watch('mail.message.begin', this.node);
+    this.watch('mail.message.begin', 'greet');
     const begun = await this.client.call('mail.message.begin', { ...job, callId: randomUUID() });
     if (begun.kind !== 'send') return begun.kind;
     this.sends.push({ messageId: job.messageId, header: begun.message.messageIdHeader });
-    this.watch('mail.message.end', this.node);
-    const result = { kind: 'sent' as const, response: '250 taken', at: new Date().toISOString() };
-    return (await this.client.call('mail.message.end', { ...job, result })).kind;
+    this.watch('mail.message.end', 'greet');
+    const result = { ...job, result: { kind: 'sent' as const, response: '250 taken', at: new Date().toISOString() } };
+    try {
+      return (await this.client.call('mail.message.end', result)).kind;
+    } catch (error) {
+      if (!(error instanceof RpcTimeout)) throw error;
+      return 'unanswered';
+    } finally {
+      await this.announce(result);
+    }
   }
 }
 
