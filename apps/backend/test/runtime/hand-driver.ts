@@ -178,15 +178,22 @@ export class HandGateway {
     private readonly client: Pick<BackendClient, 'call'>,
     private readonly watch: Watch = () => undefined,
     private readonly announce: (result: MessageResult) => Promise<unknown> = async () => undefined,
+    /** Tries that the mail server refuses for now, before it takes one. */
+    private refusals = 0,
   ) {}
 
   async deliver(job: MailJob): Promise<string> {
     this.watch('mail.message.begin', 'greet');
     const begun = await this.client.call('mail.message.begin', { ...job, callId: randomUUID() });
     if (begun.kind !== 'send') return begun.kind;
-    this.sends.push({ messageId: job.messageId, header: begun.message.messageIdHeader });
     this.watch('mail.message.end', 'greet');
-    const result = { ...job, result: { kind: 'sent' as const, response: '250 taken', at: new Date().toISOString() } };
+    const isRefused = this.refusals > 0;
+    if (isRefused) this.refusals -= 1;
+    else this.sends.push({ messageId: job.messageId, header: begun.message.messageIdHeader });
+    const result: MessageResult = {
+      ...job,
+      result: isRefused ? failed('smtp_retryable', '451 later') : { kind: 'sent', response: '250 taken', at: new Date().toISOString() },
+    };
     try {
       return (await this.client.call('mail.message.end', result)).kind;
     } catch (error) {
