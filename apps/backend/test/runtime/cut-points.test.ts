@@ -230,7 +230,7 @@ async function production({ failPoint, manner = 'frames', dies, isEndLost }: Cut
       const runId = await emit();
       if ((await queue.waiting()).length !== 1) throw new Error('The run was put on the queue twice');
       await queue.close();
-      handOuts.resume();
+      void handOuts.resume();
       return runId;
     },
     /** Asks until the run has ended; lets hours go by when it only waits for its time, and the 90 s of a mail that nobody has in hand. */

@@ -108,7 +108,7 @@ afterAll(async () => {
 });
 
 for (const asking of Object.keys(PLACES) as Asking[]) {
-  describe.concurrent(asking, () => {
+  describe.concurrent(`${asking}`, () => {
     for (const cell of Object.keys(CELLS) as Cell[]) {
       test(`${asking}: ${cell}`, { timeout: 120_000 }, async ({ expect }) => {
         await Promise.all(PLACES[asking].map((place) => strikeAt(asking, place, cell, expect)));
@@ -202,22 +202,18 @@ async function standOnEnd(runId: string): Promise<void> {
 function expectSame(asking: Asking, struck: Struck | undefined, expect: Expect): void {
   if (!struck) throw new Error(`${asking} was not reached`);
   const [one, two] = struck.answers;
-  switch (struck.fault) {
-    case 'repeat the request':
-      expect(struck.answers).toHaveLength(2);
-      expect(struck.answers.filter(isTurnedAway)).toHaveLength(1);
-      return;
-    case 'lose the reply':
-    case 'repeat the request signed anew':
-      expect(struck.answers).toHaveLength(2);
-      if (!one || !two || !('reply' in one) || !('reply' in two)) throw new Error(`${asking} was answered with an error: ${JSON.stringify(struck.answers)}`);
-      // These two say whether it was this call that did it.
-      if (asking === 'automation.runtime.run.notify-failed')
-        return expect([one.reply, two.reply]).toEqual(expect.arrayContaining([notified(true), notified(false)]));
-      if (asking === 'mail.message.end')
-        return expect([one.reply, two.reply]).toEqual(expect.arrayContaining([{ kind: 'stored' }, { kind: 'already', state: 'sent' }]));
-      return expect(asRepeated(one.reply)).toEqual(asRepeated(two.reply));
+  if (struck.fault === 'repeat the request') {
+    expect(struck.answers).toHaveLength(2);
+    expect(struck.answers.filter(isTurnedAway)).toHaveLength(1);
   }
+  if (struck.fault !== 'lose the reply' && struck.fault !== 'repeat the request signed anew') return;
+  expect(struck.answers).toHaveLength(2);
+  if (!one || !two || !('reply' in one) || !('reply' in two)) throw new Error(`${asking} was answered with an error: ${JSON.stringify(struck.answers)}`);
+  const both = [one.reply, two.reply];
+  // These two say whether it was this call that did it.
+  if (asking === 'automation.runtime.run.notify-failed') expect(both).toEqual(expect.arrayContaining([notified(true), notified(false)]));
+  else if (asking === 'mail.message.end') expect(both).toEqual(expect.arrayContaining([{ kind: 'stored' }, { kind: 'already', state: 'sent' }]));
+  else expect(asRepeated(one.reply)).toEqual(asRepeated(two.reply));
 }
 
 const notified = (sent: boolean): ReplyOf<'automation.runtime.run.notify-failed'> => ({ kind: 'notified', sent });
