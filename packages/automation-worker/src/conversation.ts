@@ -24,7 +24,8 @@ export type Step = {
   versionId: string;
   plan: PlanNode;
   tally: Tally;
-  work: { kind: 'outcome'; outcome: Outcome } | { kind: 'send'; request: OutboundRequest };
+  /** `secrets`: the values of the request's secrets, sealed (sealed-secrets.ts of wire). */
+  work: { kind: 'outcome'; outcome: Outcome } | { kind: 'send'; request: OutboundRequest; secrets?: string[] | undefined };
   lease: Held;
 };
 

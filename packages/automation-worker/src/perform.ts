@@ -1,21 +1,25 @@
-import type { Outcome } from '@onward/contracts/outcome';
+import { failed, type Outcome } from '@onward/contracts/outcome';
 import type { AllowList } from '@onward/egress/allow-list';
 import type { FailPoints } from '@onward/wire/fail-points';
+import { openSecrets } from '@onward/wire/sealed-secrets';
 import type { Step } from './conversation.js';
 import { performRequest } from './perform-request.js';
 
 /**
  * Performs the step in hand: nothing when the backend has done it already, otherwise the request is sent, once. Right before the first byte
  * it asks whether it may still be sent: not when the process is stopping, and not without a confirmed lease. Never throws.
+ * `secret` is the one shared with the backend, under which the values of the request's secrets come sealed.
  * `cut` ends sends in flight: what had left is then uncertain.
  */
-export function createPerform({ allow, cut, failPoints }: { allow: AllowList; cut: AbortSignal; failPoints: FailPoints }) {
-  return async ({ work, lease }: Step, stopping: AbortSignal): Promise<Outcome> => {
+export function createPerform({ allow, cut, failPoints, secret }: { allow: AllowList; cut: AbortSignal; failPoints: FailPoints; secret: string }) {
+  return async ({ work, lease, runId, seq }: Step, stopping: AbortSignal): Promise<Outcome> => {
     if (work.kind === 'outcome') return work.outcome;
     if (stopping.aborted) return { kind: 'not_sent', why: 'the worker is stopping' };
     if (!lease.isConfirmed()) return { kind: 'not_sent', why: 'the lease was not confirmed in time' };
+    const secrets = openSecrets(work.secrets ?? [], { secret, step: `${runId}|${seq}` });
+    if (secrets === null) return failed('request_invalid', 'The secrets of the request cannot be opened by this worker');
     failPoints.reach('worker.before-send');
-    const outcome = await performRequest(work.request, { allow, signal: AbortSignal.any([cut, lease.lost]), now: () => new Date() });
+    const outcome = await performRequest(work.request, { allow, secrets, signal: AbortSignal.any([cut, lease.lost]), now: () => new Date() });
     failPoints.reach('worker.after-send');
     return outcome;
   };

@@ -44,7 +44,7 @@ export async function startWorker(settings: Settings, log: Logger, { signal }: {
   const failPoints = new FailPoints(settings.failPoints);
   const leases = new Leases(renewing, randomUUID(), settings.leaseMs);
   const backend = new Conversation(client, leases, new PlanCache(), failPoints);
-  const perform = createPerform({ allow: settings.allow, cut: cut.signal, failPoints });
+  const perform = createPerform({ allow: settings.allow, cut: cut.signal, failPoints, secret: settings.backend.secret });
   const inHand = new Set<Promise<Rest>>();
   const wakeUps = takeWakeUps({
     ...settings,
