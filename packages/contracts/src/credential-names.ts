@@ -36,11 +36,12 @@ function masked(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(masked);
   if (!isPlain(value)) return value;
   // fromEntries makes own properties, also of a name such as "__proto__".
-  return Object.fromEntries(Object.entries(value).map(([name, member]) => [name, isCredentialName(name) && isTelling(member) ? MASKED : masked(member)]));
+  return Object.fromEntries(Object.entries(value).map(([name, member]) => [name, isCredentialName(name) && isTelling(name, member) ? MASKED : masked(member)]));
 }
 
-/** Null, true and false say no credential, and whether there is one is worth knowing. */
-function isTelling(member: unknown): boolean {
+/** Null, true and false say no credential, and whether there is one is worth knowing; a number of `tokens` is a count. */
+function isTelling(name: string, member: unknown): boolean {
+  if (typeof member === 'number') return !name.endsWith('s');
   return member !== null && member !== undefined && typeof member !== 'boolean';
 }
 
