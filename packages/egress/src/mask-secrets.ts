@@ -22,18 +22,37 @@ const SHORT = 4;
 /** A part of a value (behind `Bearer `, in a cookie) shorter than this is too common a text to be masked for its own sake. */
 const SHORT_PART = 6;
 
+type Known = {
+  readonly name: string;
+  readonly text: string;
+  readonly pattern: string;
+  /** Runs of letters and digits of which one stands in every text that the pattern is found in: quick to look for. */
+  readonly marks: readonly string[];
+};
+
 export function createMask(secrets: readonly Pick<SecretValue, 'name' | 'value'>[]): Mask {
   // The longest first: of two values of which one begins with the other, the whole is masked.
   const known = secrets
-    .flatMap(({ name, value }) => [value, ...partsOf(value)].map((text) => ({ name, text })))
+    .flatMap(({ name, value }) => [value, ...partsOf(value)].map((text) => ({ name, text, ...formsOf(text) })))
     .filter(({ text }) => text !== '')
     .sort((a, b) => b.text.length - a.text.length);
-  if (known.length === 0) return { text: (text) => text, json: (value) => value, find: () => null };
-  const names = known.map(({ name }) => name);
-  const any = new RegExp(known.map(({ text }) => `(${patternOf(text)})`).join('|'), 'gu');
-  const nameOf = (groups: readonly unknown[]) => names[groups.findIndex((group) => group !== undefined)] ?? '';
+  const compiled = new Map<string, RegExp>();
 
-  const maskText = (text: string) => text.replace(any, (_found, ...rest: unknown[]) => `[secret ${nameOf(rest)}]`);
+  /** The values that may stand in the text, and what finds them; null when it is certain that none does. */
+  const search = (text: string): { among: readonly Known[]; any: RegExp } | null => {
+    const among = known.filter(({ marks }) => marks.some((mark) => text.includes(mark)));
+    if (among.length === 0) return null;
+    const source = among.map(({ pattern }) => `(${pattern})`).join('|');
+    const any = compiled.get(source) ?? new RegExp(source, 'gu');
+    compiled.set(source, any);
+    return { among, any };
+  };
+  const foundIn = (among: readonly Known[], groups: readonly unknown[]) => among[groups.findIndex((group) => group !== undefined)]?.name ?? '';
+
+  const maskText = (text: string): string => {
+    const searched = search(text);
+    return searched === null ? text : text.replace(searched.any, (_found, ...groups: unknown[]) => `[secret ${foundIn(searched.among, groups)}]`);
+  };
   const maskNumber = (number: number): number | string => {
     const equal = known.find(({ text }) => text.length >= SHORT && /^[-\d.]+$/.test(text) && Number(text) === number);
     if (equal !== undefined) return `[secret ${equal.name}]`;
@@ -51,9 +70,9 @@ export function createMask(secrets: readonly Pick<SecretValue, 'name' | 'value'>
     text: maskText,
     json: <Value>(value: Value) => maskJson(value) as Value,
     find: (text) => {
-      any.lastIndex = 0;
-      const found = any.exec(text);
-      return found === null ? null : nameOf(found.slice(1));
+      const searched = search(text);
+      const [found] = searched === null ? [] : text.matchAll(searched.any);
+      return searched === null || found === undefined ? null : foundIn(searched.among, found.slice(1));
     },
   };
 }
@@ -69,49 +88,61 @@ function partsOf(value: string): string[] {
   return [credentials ?? '', ...cookies, ...basic].filter((part) => part.length >= SHORT_PART);
 }
 
-function patternOf(value: string): string {
+function formsOf(value: string): Pick<Known, 'pattern' | 'marks'> {
   const plain = [...value].map(anyForm).join('');
-  if (value.length < SHORT) return `(?<![\\p{L}\\p{N}])${plain}(?![\\p{L}\\p{N}])`;
+  if (value.length < SHORT) return { pattern: `(?<![\\p{L}\\p{N}])${plain}(?![\\p{L}\\p{N}])`, marks: [longestRun(value)] };
   const bytes = Buffer.from(value, 'utf8');
   const hex = bytes.toString('hex');
-  return [plain, hex, hex.toUpperCase(), ...[0, 1, 2].map((offset) => base64At(bytes, offset))].join('|');
+  const base64 = [0, 1, 2].map((offset) => base64At(bytes, offset));
+  return {
+    pattern: [plain, hex, hex.toUpperCase(), ...base64.map(anyBase64)].join('|'),
+    marks: [value, hex, hex.toUpperCase(), ...base64].map(longestRun),
+  };
 }
 
-const JSON_ESCAPES: Readonly<Record<string, string>> = { '\n': 'n', '\r': 'r', '\t': 't', '\b': 'b', '\f': 'f', '"': '"', '/': '/' };
+function longestRun(text: string): string {
+  return (text.match(/[A-Za-z0-9]+/g) ?? ['']).reduce((longest, run) => (run.length > longest.length ? run : longest));
+}
+
+const JSON_ESCAPES: Readonly<Record<string, string>> = { '\n': 'n', '\r': 'r', '\t': 't', '\b': 'b', '\f': 'f' };
 const HTML_NAMES: Readonly<Record<string, string>> = { '&': 'amp', '<': 'lt', '>': 'gt', '"': 'quot', "'": 'apos' };
+/** A backslash, itself perhaps percent-encoded or escaped for HTML: texts are encoded in layers. */
+const BACKSLASH = '(?:\\\\|%(?:25){0,2}5[cC]|&#92;)';
 
 /** One character in every way it may be written. A letter or digit is written as it is. */
 function anyForm(character: string): string {
   if (/^[A-Za-z0-9]$/.test(character)) return character;
+  if (character === '\\') return `${BACKSLASH}{1,4}`;
   const bytes = Buffer.from(character, 'utf8');
   const code = character.codePointAt(0) ?? 0;
-  const percent = [...bytes].map((byte) => `%${anyCase(byte.toString(16).padStart(2, '0'))}`).join('');
-  const unicode = [...Array(character.length).keys()].map((at) => `\\\\{1,3}u${anyCase(character.charCodeAt(at).toString(16).padStart(4, '0'))}`).join('');
-  const forms = [percent, unicode, `&#0*${code};`, `&#[xX]0*${anyCase(code.toString(16))};`];
+  const hexOf = (number: number, digits: number) => anyCase(number.toString(16).padStart(digits, '0'));
+  const forms = [
+    quote(character),
+    [...bytes].map((byte) => `%(?:25){0,2}${hexOf(byte, 2)}`).join(''),
+    [...Array(character.length).keys()].map((at) => `${BACKSLASH}{1,3}u${hexOf(character.charCodeAt(at), 4)}`).join(''),
+    `&#0*${code};`,
+    `&#[xX]0*${hexOf(code, 1)};`,
+  ];
   const escape = JSON_ESCAPES[character];
-  if (escape !== undefined) forms.push(`\\\\{1,3}${quote(escape)}`);
+  if (escape !== undefined) forms.push(`${BACKSLASH}{1,3}${escape}`);
   const html = HTML_NAMES[character];
   if (html !== undefined) forms.push(`&${html};`);
-  if (character === '\\') forms.push('\\\\{2,4}');
   if (character === ' ') forms.push('\\+');
   if (character === '\n') forms.push('\\r\\n');
   // UTF-8 read as Latin-1, as headers are.
   if (code > 0x7f) forms.push(quote(bytes.toString('latin1')));
-  forms.push(quote(character));
-  return `(?:${forms.join('|')})`;
+  return `${character === '"' || character === '/' ? `${BACKSLASH}{0,3}` : ''}(?:${forms.join('|')})`;
 }
 
-/**
- * The characters of base64 (RFC 4648 §4 and §5, also percent-encoded or with `\/`) that depend on these bytes alone, when as many bytes stand
- * before them as `offset` says, modulo 3.
- */
+/** The characters of base64 (RFC 4648 §4) that depend on these bytes alone, when as many bytes stand before them as `offset` says, modulo 3. */
 function base64At(bytes: Buffer, offset: number): string {
   const text = Buffer.concat([Buffer.alloc(offset), bytes]).toString('base64').replace(/=+$/, '');
-  const first = Math.ceil((offset * 8) / 6);
-  const last = Math.floor(((offset + bytes.length) * 8) / 6);
-  return [...text.slice(first, last)]
-    .map((character) => (character === '+' ? '(?:[+-]|%2[bB])' : character === '/' ? '(?:\\\\?/|_|%2[fF])' : character))
-    .join('');
+  return text.slice(Math.ceil((offset * 8) / 6), Math.floor(((offset + bytes.length) * 8) / 6));
+}
+
+/** The same as a pattern, in base64url (RFC 4648 §5), percent-encoded and with `\/` too. */
+function anyBase64(text: string): string {
+  return text.replaceAll('/', '(?:\\\\?/|_|%2[fF])').replaceAll('+', '(?:[+]|-|%2[bB])');
 }
 
 function anyCase(hex: string): string {
