@@ -15,7 +15,12 @@ try {
   process.exit(1);
 }
 
-const log = pino({ base: { process: 'automation-worker' }, level: settings.logLevel, timestamp: stdTimeFunctions.isoTime, formatters: { log: maskCredentials } });
+const log = pino({
+  base: { process: 'automation-worker' },
+  level: settings.logLevel,
+  timestamp: stdTimeFunctions.isoTime,
+  formatters: { log: maskCredentials },
+});
 const stopping = new AbortController();
 const stopped = new Promise<void>((resolve) => stopping.signal.addEventListener('abort', () => resolve()));
 for (const signal of ['SIGTERM', 'SIGINT'] as const) {

@@ -68,12 +68,7 @@ function judgeResponse(response: SendResponse, reading: Reading): Outcome {
 }
 
 /** A status outside 2xx → the failure it stands for. `body` is text of any length. */
-function judgeStatus(
-  head: Pick<SendResponse, 'status' | 'rawHeaders'>,
-  body: string,
-  redirectRefused: string | null,
-  { now, mask }: Reading,
-): Outcome {
+function judgeStatus(head: Pick<SendResponse, 'status' | 'rawHeaders'>, body: string, redirectRefused: string | null, { now, mask }: Reading): Outcome {
   const { status } = head;
   const shownBody = storable(mask.text(body).slice(0, DETAIL_CHARS));
   if (status >= 300 && status <= 399) {

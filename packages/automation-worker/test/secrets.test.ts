@@ -58,7 +58,9 @@ const FORMS: ((value: string) => string)[] = [
 /** How often a value, or most of it, stands in what was recorded. */
 function hits(recorded: unknown): string[] {
   const texts = [JSON.stringify(recorded), JSON.stringify(JSON.stringify(recorded))];
-  return CANARIES.flatMap((value) => [`${value.split('-')[0]}-`, ...FORMS.map((form) => form(value))]).filter((form) => texts.some((text) => text.includes(form)));
+  return CANARIES.flatMap((value) => [`${value.split('-')[0]}-`, ...FORMS.map((form) => form(value))]).filter((form) =>
+    texts.some((text) => text.includes(form)),
+  );
 }
 
 const requestOf = ({ origin }: Target, secrets: readonly SecretValue[], changes: Partial<OutboundRequest> = {}): OutboundRequest => ({

@@ -6,9 +6,7 @@
  * The sentences name the secret and never its value.
  */
 import type { Hop } from './exchange.js';
-
-/** A value that stands in a request as `placeholder` (letters and digits). `name` is shown to people; `origins`, as `URL.origin` has them, are where it may go. */
-export type SecretValue = { readonly placeholder: string; readonly name: string; readonly value: string; readonly origins: readonly string[] };
+import type { SecretValue } from './secret-value.js';
 
 export type FilledHop =
   | { readonly kind: 'hop'; readonly hop: Hop }
@@ -34,7 +32,10 @@ export function fillSecrets(hop: Hop, secrets: readonly SecretValue[]): FilledHo
     headers[name] = fill(template, asItIs);
     if (!HEADER_VALUE.test(headers[name])) return invalid(used, `has a character that the header ${name} cannot carry`, template);
   }
-  return { kind: 'hop', hop: { ...hop, url, headers, body: hop.body === null ? null : Buffer.from(fill(body, encodingOf(body, hop.headers['content-type'] ?? ''))) } };
+  return {
+    kind: 'hop',
+    hop: { ...hop, url, headers, body: hop.body === null ? null : Buffer.from(fill(body, encodingOf(body, hop.headers['content-type'] ?? ''))) },
+  };
 }
 
 type Encode = (value: string) => string;

@@ -7,7 +7,7 @@
  * To be asked before a text is cut to a length: the first half of a value is not found.
  * Not promised: to find a value that the other side has changed in any other way (compressed, encrypted, reversed, cut).
  */
-import type { SecretValue } from './fill-secrets.js';
+import type { SecretValue } from './secret-value.js';
 
 export type Mask = {
   /** The text with every value masked. */
@@ -136,7 +136,9 @@ function anyForm(character: string): string {
 
 /** The characters of base64 (RFC 4648 §4) that depend on these bytes alone, when as many bytes stand before them as `offset` says, modulo 3. */
 function base64At(bytes: Buffer, offset: number): string {
-  const text = Buffer.concat([Buffer.alloc(offset), bytes]).toString('base64').replace(/=+$/, '');
+  const text = Buffer.concat([Buffer.alloc(offset), bytes])
+    .toString('base64')
+    .replace(/=+$/, '');
   return text.slice(Math.ceil((offset * 8) / 6), Math.floor(((offset + bytes.length) * 8) / 6));
 }
 

@@ -21,7 +21,7 @@ import { createMask } from './mask-secrets.js';
 import { isRedirect, nextHop } from './next-hop.js';
 import { METHODS, type SendError, type SendErrorCode, type SendOptions, type SendRequest, type SendResult } from './send-result.js';
 
-export type { SecretValue } from './fill-secrets.js';
+export type { SecretValue } from './secret-value.js';
 export type { Method, SendError, SendErrorCode, SendOptions, SendRequest, SendResponse, SendResult } from './send-result.js';
 
 export const MAX_REDIRECTS = 5;
@@ -88,7 +88,8 @@ async function send(request: SendRequest, options: SendOptions, stop: { signal: 
   for (let followed = 0; ; followed++) {
     const filled = fillSecrets(hop, secrets);
     if (filled.kind === 'refused') return refuse(filled.code, followed === 0 ? filled.message : `Redirect: ${filled.message}`, followed > 0, cause);
-    if ((filled.hop.body?.length ?? 0) > maxRequestBytes) return refuse('request_invalid', `The body is larger than ${maxRequestBytes} bytes`, followed > 0, cause);
+    if ((filled.hop.body?.length ?? 0) > maxRequestBytes)
+      return refuse('request_invalid', `The body is larger than ${maxRequestBytes} bytes`, followed > 0, cause);
     const answer = await exchange(agent, filled.hop, limits, stop);
     if (answer.kind === 'error') return followed === 0 ? answer : { ...answer, mayHaveBeenSent: true };
     const location = answer.rawHeaders.find(([name]) => name === 'location')?.[1];

@@ -1,7 +1,7 @@
 /** The words of sending a request: what is asked, what comes back, why it failed. Times are in ms, sizes in bytes. */
 import type { LookupFunction } from 'node:net';
 import type { AllowList } from './allow-list.js';
-import type { SecretValue } from './fill-secrets.js';
+import type { SecretValue } from './secret-value.js';
 
 export const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'HEAD'] as const;
 export type Method = (typeof METHODS)[number];

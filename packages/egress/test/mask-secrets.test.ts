@@ -18,8 +18,7 @@ const CANARIES = [
 ];
 
 const python = (text: string) => JSON.stringify(text).replace(/[\u0080-\uffff]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`);
-const html = (text: string) =>
-  text.replace(/[&<>"']/g, (one) => ({ '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&#39;' })[one] ?? one);
+const html = (text: string) => text.replace(/[&<>"']/g, (one) => ({ '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&#39;' })[one] ?? one);
 const inside = (json: string) => json.slice(1, -1);
 const lowerPercent = (text: string) => text.replace(/%[0-9A-F]{2}/g, (one) => one.toLowerCase());
 

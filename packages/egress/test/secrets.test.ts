@@ -59,8 +59,11 @@ describe('a value takes the place of its placeholder where the bytes leave', () 
 
   it('what only looks like a placeholder stays text', async () => {
     const target = await echo();
-    await sendRequest(get(target.origin, { method: 'POST', body: `${Q} ${P.toUpperCase()}` }), { allow: allow(target), secrets: [secret('v', target.origin)] });
-    expect(target.seen[0]?.body).toBe(`${Q} ${P.toUpperCase()}`);
+    await sendRequest(get(target.origin, { method: 'POST', body: `${P} ${Q} ${P.toUpperCase()}` }), {
+      allow: allow(target),
+      secrets: [secret('v', target.origin)],
+    });
+    expect(target.seen[0]?.body).toBe(`v ${Q} ${P.toUpperCase()}`);
     await target.close();
   });
 });

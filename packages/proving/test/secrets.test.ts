@@ -56,7 +56,13 @@ async function answer(request: IncomingMessage, response: ServerResponse): Promi
   for await (const chunk of request) body += String(chunk);
   const path = request.url ?? '';
   const authorization = request.headers.authorization ?? '';
-  const told = JSON.stringify({ path, headers: request.headers, body, base64: Buffer.from(authorization).toString('base64'), hex: Buffer.from(body).toString('hex') });
+  const told = JSON.stringify({
+    path,
+    headers: request.headers,
+    body,
+    base64: Buffer.from(authorization).toString('base64'),
+    hex: Buffer.from(body).toString('hex'),
+  });
   seen.push({ path, text: `${path} ${JSON.stringify(request.rawHeaders)} ${body}` });
   const [, how = ''] = /^\/([a-z0-9-]+)/.exec(path) ?? [];
   const nth = (attemptsAt.get(how) ?? 0) + 1;
@@ -218,7 +224,13 @@ describe('F39: canaries in every place of a request', () => {
     const mails = JSON.stringify(onward.mail.messages());
     expect(mails).toContain('operator@example.test');
     const places = { logs: onward.lines.join('\n'), commands: commands.join('\n'), keys: keys.join('\n') + dumps.join('\n'), wire: bytes, mails };
-    expect(Object.fromEntries(Object.entries(places).map(([name, text]) => [name, hits(text)]))).toEqual({ logs: [], commands: [], keys: [], wire: [], mails: [] });
+    expect(Object.fromEntries(Object.entries(places).map(([name, text]) => [name, hits(text)]))).toEqual({
+      logs: [],
+      commands: [],
+      keys: [],
+      wire: [],
+      mails: [],
+    });
     expect(bytes).not.toContain(FROM_EVENT);
   });
 });

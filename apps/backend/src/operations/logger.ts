@@ -1,5 +1,5 @@
 import { maskCredentials } from '@onward/contracts/credential-names';
-import { destination, type Logger, pino, stdTimeFunctions } from 'pino';
+import { destination, type DestinationStream, type Logger, pino, stdTimeFunctions } from 'pino';
 import type { Settings } from '../settings.js';
 
 export type { Logger };
@@ -12,7 +12,7 @@ export const LOGGER = Symbol('logger');
  * credential are masked at any depth.
  * Log an error as `err`: of it only what explains it is kept, never the statement's parameters that a failed query carries.
  */
-export function createLogger(settings: Pick<Settings, 'logLevel'>): Logger {
+export function createLogger(settings: Pick<Settings, 'logLevel'>, to: DestinationStream = destination({ dest: 1, sync: true })): Logger {
   return pino(
     {
       level: settings.logLevel,
@@ -21,7 +21,7 @@ export function createLogger(settings: Pick<Settings, 'logLevel'>): Logger {
       formatters: { log: maskCredentials },
       serializers: { err: describeError },
     },
-    destination({ dest: 1, sync: true }),
+    to,
   );
 }
 

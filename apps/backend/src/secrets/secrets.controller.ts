@@ -36,7 +36,9 @@ export class SecretsController {
   ) {}
 
   @Post()
-  @ApiOperation({ summary: 'Store a secret for texts of FORWARD_REQUEST, as {{ secrets.name }}; its value goes to the allowed origins alone and is never shown' })
+  @ApiOperation({
+    summary: 'Store a secret for texts of FORWARD_REQUEST, as {{ secrets.name }}; its value goes to the allowed origins alone and is never shown',
+  })
   async create(@Body({ schema: newSchema }) { name, value, allowedOrigins }: z.infer<typeof newSchema>): Promise<ShownSecret> {
     const id = newId();
     const made = await change(this.source, 'INSERT INTO secrets (id, name, sealed, allowed_origins) VALUES ($1, $2, $3, $4) ON CONFLICT (name) DO NOTHING', [
@@ -88,7 +90,10 @@ export class SecretsController {
   @Patch(':id')
   @ApiOperation({ summary: 'Change where a secret may go; a request to an origin that is left out fails from now on' })
   async update(@Param('id', { schema: idSchema }) id: string, @Body({ schema: patchSchema }) { allowedOrigins }: z.infer<typeof patchSchema>) {
-    const changed = await change(this.source, 'UPDATE secrets SET allowed_origins = $2, updated_at = now() WHERE id = $1', [id, JSON.stringify(allowedOrigins)]);
+    const changed = await change(this.source, 'UPDATE secrets SET allowed_origins = $2, updated_at = now() WHERE id = $1', [
+      id,
+      JSON.stringify(allowedOrigins),
+    ]);
     if (changed === 0) throw unknownSecret();
     return this.get(id);
   }

@@ -17,7 +17,7 @@ export class SecretChangedError extends TemplateError {
 export function keepSecrets(filter: FilterImplOptions): FilterImplOptions {
   const { handler, raw } = typeof filter === 'function' ? { handler: filter, raw: false } : filter;
   const kept: FilterHandler = function* (value, ...args) {
-    const result: unknown = yield handler.call(this, value, ...args);
+    const result: unknown = yield handler.call(this, value, ...(args as unknown[]));
     const { environments } = this.context as { environments: Record<string, unknown> };
     if (!Object.hasOwn(environments, 'secrets')) return result;
     for (const [name, placeholder] of Object.entries(environments['secrets'] as Record<string, string>)) {

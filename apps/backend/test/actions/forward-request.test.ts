@@ -163,11 +163,14 @@ describe('F42: the address of the request', () => {
   });
 });
 
-test.each(['https://user@api.example.test/', 'https://u:s3cr3t-F39@api.example.test/'])('F39: %s is refused when it is published, and when it was stored', (url) => {
-  expect(refusedFields({ url })).toEqual(['url']);
-  const stored = { ...forwardRequestConfigSchema.parse({ url: 'https://api.example.test/' }), url };
-  expect(buildRequest(stored, scopeForTest(), KEY)).toEqual({ ok: false, reason: 'The address must not carry a user name or password' });
-});
+test.each(['https://user@api.example.test/', 'https://u:s3cr3t-F39@api.example.test/'])(
+  'F39: %s is refused when it is published, and when it was stored',
+  (url) => {
+    expect(refusedFields({ url })).toEqual(['url']);
+    const stored = { ...forwardRequestConfigSchema.parse({ url: 'https://api.example.test/' }), url };
+    expect(buildRequest(stored, scopeForTest(), KEY)).toEqual({ ok: false, reason: 'The address must not carry a user name or password' });
+  },
+);
 
 describe('F42: the headers of the request', () => {
   const withTitle = (title: string) => [{ url: 'https://api.example.test/', headers: { 'X-Title': '{{event.title}}' } }, { event: { title } }] as const;

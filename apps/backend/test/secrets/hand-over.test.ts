@@ -43,12 +43,17 @@ async function handOver(runId: string, callId = 1) {
   return { at, work, values };
 }
 const frozenOf = async (runId: string) =>
-  (await rows<{ text: string }>(onward.source, 'SELECT request::text AS text FROM outbound_requests WHERE run_id = $1', [runId])).map(({ text }) => text).join();
+  (await rows<{ text: string }>(onward.source, 'SELECT request::text AS text FROM outbound_requests WHERE run_id = $1', [runId]))
+    .map(({ text }) => text)
+    .join();
 /** The text of every row of every table. */
 async function dump(): Promise<string> {
   const tables = await rows<{ name: string }>(onward.source, `SELECT tablename AS name FROM pg_tables WHERE schemaname = 'public'`);
   const texts = await Promise.all(tables.map(({ name }) => rows<{ text: string }>(onward.source, `SELECT t::text AS text FROM "${name}" t`)));
-  return texts.flat().map(({ text }) => text).join('\n');
+  return texts
+    .flat()
+    .map(({ text }) => text)
+    .join('\n');
 }
 
 test('a request is frozen and handed over with placeholders, and the values come beside it, sealed', async () => {
@@ -62,7 +67,11 @@ test('a request is frozen and handed over with placeholders, and the values come
   const { at, work, values } = await handOver(runId);
   const placeholder = placeholderOf(name, { secretKey: onward.settings.secretKey, runId, seq: at.seq });
   expect(placeholder).toMatch(/^[a-z0-9]{44}$/);
-  expect(work.request).toMatchObject({ url: `${ORIGIN}/${placeholder}?k=${placeholder}`, headers: { 'x-key': `a ${placeholder}` }, body: `{"deep":["${placeholder}-x"]}` });
+  expect(work.request).toMatchObject({
+    url: `${ORIGIN}/${placeholder}?k=${placeholder}`,
+    headers: { 'x-key': `a ${placeholder}` },
+    body: `{"deep":["${placeholder}-x"]}`,
+  });
   expect(work.request).not.toHaveProperty('secrets');
   expect(values).toEqual([{ placeholder, name, value: 'the value of one', origins: [ORIGIN] }]);
   expect(JSON.parse(await frozenOf(runId))).toMatchObject({ secrets: [{ placeholder, name }] });
@@ -95,16 +104,22 @@ test.each(['upcase', 'slice: 0, 8', 'truncate: 10', 'replace: "o", "0"', 'split:
   async (filter) => {
     const { name } = await makeSecret('hidden');
     const { work } = await handOver(await start({ headers: { 'X-Key': `a {{ secrets.${name} | ${filter} }}` } }));
-    expect(work).toMatchObject({ kind: 'outcome', outcome: { kind: 'failed', failure: { code: 'request_invalid', message: expect.stringContaining(`"${name}"`) } } });
+    expect(work).toMatchObject({
+      kind: 'outcome',
+      outcome: { kind: 'failed', failure: { code: 'request_invalid', message: expect.stringContaining(`"${name}"`) } },
+    });
     expect(JSON.stringify(work)).not.toContain('onws');
   },
 );
 
-test.each(['append: "x"', 'prepend: "x"', 'default: "x"', 'url_encode', 'json', 'strip', 'replace: "ZZZ", "y"', 'escape'])('a secret goes whole through | %s', async (filter) => {
-  const { name } = await makeSecret('hidden');
-  const { values } = await handOver(await start({ headers: { 'X-Key': `{{ secrets.${name} | ${filter} }}` } }));
-  expect(values).toMatchObject([{ name, value: 'hidden' }]);
-});
+test.each(['append: "x"', 'prepend: "x"', 'default: "x"', 'url_encode', 'json', 'strip', 'replace: "ZZZ", "y"', 'escape'])(
+  'a secret goes whole through | %s',
+  async (filter) => {
+    const { name } = await makeSecret('hidden');
+    const { values } = await handOver(await start({ headers: { 'X-Key': `{{ secrets.${name} | ${filter} }}` } }));
+    expect(values).toMatchObject([{ name, value: 'hidden' }]);
+  },
+);
 
 test('a secret in a branch not taken is not handed over', async () => {
   const { name } = await makeSecret('hidden');
@@ -156,20 +171,26 @@ test('a frame repeated after its reply was lost hands the same over', async () =
 });
 
 describe('F39: a header of credentials that was written without a secret', () => {
-  test.each(['Authorization', 'Cookie', 'X-Api-Key', 'X-Auth-Token', 'Client-Secret', 'apikey', 'X-Password'])('F39: %s stands in no table in clear', async (header) => {
-    const canary = `s3cr3t-F39-${header}`;
-    const runId = await start({ method: 'GET', headers: { [header]: 'Bearer {{ event.text }}', 'X-Plain': 'plain' } }, { payload: { text: canary } });
-    const { at, work, values } = await handOver(runId);
-    const lower = header.toLowerCase();
-    const placeholder = placeholderOf(`header ${lower}`, { secretKey: onward.settings.secretKey, runId, seq: at.seq });
-    expect(work.request.headers).toMatchObject({ [lower]: placeholder, 'x-plain': 'plain' });
-    expect(values).toEqual([{ placeholder, name: `header ${lower}`, value: `Bearer ${canary}`, origins: [ORIGIN] }]);
-    expect(await frozenOf(runId)).not.toContain(canary);
-  });
+  test.each(['Authorization', 'Cookie', 'X-Api-Key', 'X-Auth-Token', 'Client-Secret', 'apikey', 'X-Password'])(
+    'F39: %s stands in no table in clear',
+    async (header) => {
+      const canary = `s3cr3t-F39-${header}`;
+      const runId = await start({ method: 'GET', headers: { [header]: 'Bearer {{ event.text }}', 'X-Plain': 'plain' } }, { payload: { text: canary } });
+      const { at, work, values } = await handOver(runId);
+      const lower = header.toLowerCase();
+      const placeholder = placeholderOf(`header ${lower}`, { secretKey: onward.settings.secretKey, runId, seq: at.seq });
+      expect(work.request.headers).toMatchObject({ [lower]: placeholder, 'x-plain': 'plain' });
+      expect(values).toEqual([{ placeholder, name: `header ${lower}`, value: `Bearer ${canary}`, origins: [ORIGIN] }]);
+      expect(await frozenOf(runId)).not.toContain(canary);
+    },
+  );
 
   test('F39: beside a secret too, and the secret may still go nowhere else', async () => {
     const { name } = await makeSecret('inner-value', [ORIGIN, 'https://b.example.test']);
-    const runId = await start({ method: 'GET', headers: { Authorization: `Bearer {{ event.text }}.{{ secrets.${name} }}` } }, { payload: { text: 's3cr3t-F39' } });
+    const runId = await start(
+      { method: 'GET', headers: { Authorization: `Bearer {{ event.text }}.{{ secrets.${name} }}` } },
+      { payload: { text: 's3cr3t-F39' } },
+    );
     const { values } = await handOver(runId);
     expect(values).toMatchObject([
       { name, value: 'inner-value' },

@@ -22,7 +22,8 @@ async function make(changes: Record<string, unknown> = {}): Promise<Shown> {
   expect(status).toBe(201);
   return body;
 }
-const call = (config: Record<string, unknown>) => line({ id: 'call', type: 'action', config: { action: 'FORWARD_REQUEST', with: { url: `${ORIGIN}/a`, ...config } } });
+const call = (config: Record<string, unknown>) =>
+  line({ id: 'call', type: 'action', config: { action: 'FORWARD_REQUEST', with: { url: `${ORIGIN}/a`, ...config } } });
 async function tryToPublish(config: Record<string, unknown>) {
   const workflow = await onward.api<{ id: string }>('POST', '/workflows', { name: `w ${Math.random()}`, graph: call(config) });
   return onward.api<Refusal>('POST', `/workflows/${workflow.body.id}/publish`);
@@ -52,7 +53,9 @@ test('a secret is told of without its value, wherever it is asked for', async ()
 
 test('the database holds a value only sealed, and bound to its own row', async () => {
   const [one, two] = [await make({ value: 'short' }), await make({ value: 'short' })];
-  const sealed = await rows<{ id: string; sealed: Buffer }>(onward.source, 'SELECT id, sealed FROM secrets WHERE id = ANY ($1) ORDER BY id', [[one.id, two.id]]);
+  const sealed = await rows<{ id: string; sealed: Buffer }>(onward.source, 'SELECT id, sealed FROM secrets WHERE id = ANY ($1) ORDER BY id', [
+    [one.id, two.id],
+  ]);
   const [first, second] = sealed;
   if (!first || !second) throw new Error('two rows');
   const { secretKey } = onward.settings;
@@ -76,10 +79,15 @@ test('a repeat by Idempotency-Key is answered, and neither the answer nor the ha
   expect([first.status, second.status]).toEqual([201, 201]);
   expect(second.body).toEqual(first.body);
   expect((await onward.api('POST', '/secrets', { ...body, value: '1235' }, sent)).status).toBe(409);
-  const [kept] = await rows<{ hash: Buffer; body: string }>(onward.source, `SELECT request_hash AS hash, body::text FROM idempotency_keys WHERE key = 'make-once'`);
+  const [kept] = await rows<{ hash: Buffer; body: string }>(
+    onward.source,
+    `SELECT request_hash AS hash, body::text FROM idempotency_keys WHERE key = 'make-once'`,
+  );
   expect(kept?.body).not.toContain('1234');
   const { createHash } = await import('node:crypto');
-  const guess = createHash('sha256').update(`POST\n/api/v1/secrets\n${JSON.stringify(body)}`).digest();
+  const guess = createHash('sha256')
+    .update(`POST\n/api/v1/secrets\n${JSON.stringify(body)}`)
+    .digest();
   expect(kept?.hash.equals(guess)).toBe(false);
 });
 
@@ -159,15 +167,18 @@ describe('publishing', () => {
     expect((await onward.api<Shown>('GET', `/secrets/${right.id}`)).body.usedBy).toMatchObject([{ status: 'active' }]);
   });
 
-  test.each(['{{ secrets }}', '{{ secrets[event.which] }}', '{% for s in secrets %}{{ s }}{% endfor %}', '{{ secrets.a.b }}', '{% assign s = secrets %}{{ s.a }}'])(
-    '%s is refused: a secret is named plainly',
-    async (text) => {
-      expect(await tryToPublish({ headers: { 'X-Key': text } })).toMatchObject({
-        status: 422,
-        body: { errors: [{ node: 'call', path: 'graph.config.with.headers.X-Key', message: expect.stringMatching(/plainly/) }] },
-      });
-    },
-  );
+  test.each([
+    '{{ secrets }}',
+    '{{ secrets[event.which] }}',
+    '{% for s in secrets %}{{ s }}{% endfor %}',
+    '{{ secrets.a.b }}',
+    '{% assign s = secrets %}{{ s.a }}',
+  ])('%s is refused: a secret is named plainly', async (text) => {
+    expect(await tryToPublish({ headers: { 'X-Key': text } })).toMatchObject({
+      status: 422,
+      body: { errors: [{ node: 'call', path: 'graph.config.with.headers.X-Key', message: expect.stringMatching(/plainly/) }] },
+    });
+  });
 
   test('a secret in the host is refused as any value is', async () => {
     const { name } = await make();
@@ -194,7 +205,10 @@ test('a secret in use is deleted only by force, and the refusal names the workfl
 test('a secret deleted while a workflow with it is published is refused to one of the two', async () => {
   for (let round = 0; round < 10; round += 1) {
     const { id, name } = await make();
-    const workflow = await onward.api<{ id: string }>('POST', '/workflows', { name: `race ${round}`, graph: call({ headers: { 'X-Key': `{{ secrets.${name} }}` } }) });
+    const workflow = await onward.api<{ id: string }>('POST', '/workflows', {
+      name: `race ${round}`,
+      graph: call({ headers: { 'X-Key': `{{ secrets.${name} }}` } }),
+    });
     const [published, deleted] = await Promise.all([onward.api('POST', `/workflows/${workflow.body.id}/publish`), onward.api('DELETE', `/secrets/${id}`)]);
     expect([published.status < 300, deleted.status < 300].filter(Boolean), `${published.status} ${deleted.status}`).toHaveLength(1);
   }
