@@ -52,8 +52,8 @@ describe('a value takes the place of its placeholder where the bytes leave', () 
   it('in one pass: a value that looks like a placeholder stays text', async () => {
     const target = await echo();
     const secrets = [secret(Q, target.origin), { placeholder: Q, name: 'other', value: 'leaked', origins: [target.origin] }];
-    await sendRequest(get(target.origin, { method: 'POST', body: `${P} ${P}` }), { allow: allow(target), secrets });
-    expect(target.seen[0]?.body).toBe(`${Q} ${Q}`);
+    await sendRequest(get(target.origin, { method: 'POST', body: `${P} ${Q}` }), { allow: allow(target), secrets });
+    expect(target.seen[0]?.body).toBe(`${Q} leaked`);
     await target.close();
   });
 

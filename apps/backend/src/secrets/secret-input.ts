@@ -8,8 +8,7 @@ export const MAX_SECRET_BYTES = 8_192;
 export const secretValueSchema = z
   .string()
   .min(1, 'must not be empty')
-  .refine((value) => Buffer.byteLength(value) <= MAX_SECRET_BYTES, `must have at most ${MAX_SECRET_BYTES} bytes`)
-  .refine((value) => !/\p{Surrogate}/u.test(value), 'holds half a character');
+  .refine((value) => Buffer.byteLength(value) <= MAX_SECRET_BYTES, `must have at most ${MAX_SECRET_BYTES} bytes`);
 
 const originSchema = z
   .string()

@@ -121,6 +121,12 @@ test.each(['append: "x"', 'prepend: "x"', 'default: "x"', 'url_encode', 'json', 
   },
 );
 
+test('a secret as the default of a value that is there is not handed over, and is no fault', async () => {
+  const { name } = await makeSecret('hidden');
+  const { work, values } = await handOver(await start({ headers: { 'X-Key': `{{ event.text | default: secrets.${name} }}` } }, { payload: { text: 'there' } }));
+  expect([work.request.headers['x-key'], values]).toEqual(['there', []]);
+});
+
 test('a secret in a branch not taken is not handed over', async () => {
   const { name } = await makeSecret('hidden');
   const runId = await start({ headers: { 'X-Key': `{% if event.no %}{{ secrets.${name} }}{% else %}none{% endif %}` } });
