@@ -11,6 +11,7 @@ import { OperationsModule } from './operations/operations.module.js';
 import { TestClockController } from './operations/test-clock.js';
 import { RunsModule } from './runs/runs.module.js';
 import { RuntimeModule } from './runtime/runtime.module.js';
+import { SecretsModule } from './secrets/secrets.module.js';
 import { SETTINGS, type Settings } from './settings.js';
 import { SweeperModule } from './sweeper/sweeper.module.js';
 import { TargetsModule } from './targets/targets.module.js';
@@ -41,6 +42,7 @@ export class AppModule {
         AccessModule,
         ContactsModule,
         TemplatesModule,
+        SecretsModule,
         WorkflowsModule,
         RuntimeModule,
         RunsModule,

@@ -74,6 +74,7 @@ export function readSettings(env: NodeJS.ProcessEnv = process.env) {
     rpcHost: found.BACKEND_MICROSERVICE_HOST,
     rpcPort: found.BACKEND_MICROSERVICE_PORT,
     rpcSecret: found.BACKEND_MICROSERVICE_SECRET,
+    rpcSecrets: [found.BACKEND_MICROSERVICE_SECRET],
     secretKey: found.ONWARD_SECRET_KEY,
     mailFrom: found.MAIL_FROM,
     notifyTo: found.AUTOMATIONS_NOTIFY_TO,

@@ -25,7 +25,10 @@ export type Step = {
   versionId: string;
   plan: PlanNode;
   tally: Tally;
-  work: { kind: 'outcome'; outcome: Outcome } | { kind: 'send'; request: OutboundRequest; target: TargetLimits };
+  /** `secrets`: the values of the request's secrets, sealed (sealed-secrets.ts of wire). */
+  work:
+    | { kind: 'outcome'; outcome: Outcome }
+    | { kind: 'send'; request: OutboundRequest; target: TargetLimits; secrets?: string[] | undefined };
   lease: Held;
 };
 

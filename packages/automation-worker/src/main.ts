@@ -2,6 +2,7 @@
  * The process: reads the settings, drives runs until SIGTERM or SIGINT, and ends with 0. Wrong settings end it with 1 and a line for each;
  * a second signal ends it at once.
  */
+import { maskCredentials } from '@onward/contracts/credential-names';
 import { pino, stdTimeFunctions } from 'pino';
 import { readSettings, type Settings } from './settings.js';
 import { startWorker } from './worker.js';
@@ -14,7 +15,12 @@ try {
   process.exit(1);
 }
 
-const log = pino({ base: { process: 'automation-worker' }, level: settings.logLevel, timestamp: stdTimeFunctions.isoTime });
+const log = pino({
+  base: { process: 'automation-worker' },
+  level: settings.logLevel,
+  timestamp: stdTimeFunctions.isoTime,
+  formatters: { log: maskCredentials },
+});
 const stopping = new AbortController();
 const stopped = new Promise<void>((resolve) => stopping.signal.addEventListener('abort', () => resolve()));
 for (const signal of ['SIGTERM', 'SIGINT'] as const) {

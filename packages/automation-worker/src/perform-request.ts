@@ -6,15 +6,17 @@
  * while no byte has left, `uncertain` after.
  * What goes into the output and the details can be stored as it is: JSON no deeper than MAX_JSON_DEPTH, finite numbers, text without NUL and lone surrogates
  * (Postgres takes neither in jsonb).
- * Not promised: masking of secrets that the target echoes.
+ * Secrets come with the request and go out in the place of their placeholders. Whatever is said of the exchange is said with their values masked
+ * (egress/mask-secrets.ts), before any text is cut to its length.
  */
 import { TextDecoder } from 'node:util';
 import type { Json } from '@onward/contracts/json';
 import type { OutboundRequest } from '@onward/contracts/outbound';
 import { failed, type Outcome } from '@onward/contracts/outcome';
 import type { AllowList } from '@onward/egress/allow-list';
+import { createMask, type Mask } from '@onward/egress/mask-secrets';
 import { parseRetryAfter } from '@onward/egress/parse-retry-after';
-import { type SendError, type SendOptions, type SendResponse, sendRequest } from '@onward/egress/send-request';
+import { type SecretValue, type SendError, type SendOptions, type SendResponse, sendRequest } from '@onward/egress/send-request';
 
 /** Text bodies are cut to this many bytes in the output. */
 export const MAX_TEXT_BYTES = 64 * 1024;
@@ -35,35 +37,42 @@ export type PerformOptions = {
   /** The clock by which a Retry-After date is read. */
   readonly now: () => Date;
   readonly lookup?: SendOptions['lookup'];
+  /** What the placeholders of the request stand for. */
+  readonly secrets?: readonly SecretValue[];
 };
+
+/** What an answer is read with: the clock and the mask of the request's secrets. */
+type Reading = { readonly now: () => Date; readonly mask: Mask };
 
 type Body = { readonly body: Json; readonly bodyKind: 'json' | 'text' | 'empty'; readonly warnings: readonly string[] };
 
 /** Sends once and never again. Never rejects. */
-export async function performRequest(request: OutboundRequest, { allow, signal, now, lookup }: PerformOptions): Promise<Outcome> {
-  const result = await sendRequest(request, { allow, ...(signal && { signal }), ...(lookup && { lookup }) });
-  return result.kind === 'error' ? judgeError(result, now) : judgeResponse(result, now);
+export async function performRequest(request: OutboundRequest, { allow, signal, now, lookup, secrets = [] }: PerformOptions): Promise<Outcome> {
+  const result = await sendRequest(request, { allow, secrets, ...(signal && { signal }), ...(lookup && { lookup }) });
+  const reading = { now, mask: createMask(secrets) };
+  return result.kind === 'error' ? judgeError(result, reading) : judgeResponse(result, reading);
 }
 
-function judgeResponse(response: SendResponse, now: () => Date): Outcome {
+function judgeResponse(response: SendResponse, reading: Reading): Outcome {
   const { status } = response;
-  if (status < 200 || status > 299) return judgeStatus(response, readText(response.body, contentTypeOf(response)), response.redirectRefused, now);
-  const { body, bodyKind, warnings } = readBody(response);
+  const { mask } = reading;
+  if (status < 200 || status > 299) return judgeStatus(response, readText(response.body, contentTypeOf(response)), response.redirectRefused, reading);
+  const { body, bodyKind, warnings } = readBody(response, mask);
   const headers: Record<string, string> = {};
   for (const name of KEPT_HEADERS) {
     const value = response.headers[name];
-    if (value !== undefined) headers[name] = storable(value);
+    if (value !== undefined) headers[name] = storable(mask.text(value));
   }
   const output = { status, headers, body, bodyKind, bytes: response.body.length };
-  return { kind: 'done', output, ...(warnings.length > 0 && { warnings: [...warnings] }) };
+  return { kind: 'done', output, ...(warnings.length > 0 && { warnings: warnings.map((warning) => mask.text(warning)) }) };
 }
 
 /** A status outside 2xx → the failure it stands for. `body` is text of any length. */
-function judgeStatus(head: Pick<SendResponse, 'status' | 'rawHeaders'>, body: string, redirectRefused: string | null, now: () => Date): Outcome {
+function judgeStatus(head: Pick<SendResponse, 'status' | 'rawHeaders'>, body: string, redirectRefused: string | null, { now, mask }: Reading): Outcome {
   const { status } = head;
-  const shownBody = storable(body.slice(0, DETAIL_CHARS));
+  const shownBody = storable(mask.text(body).slice(0, DETAIL_CHARS));
   if (status >= 300 && status <= 399) {
-    const location = storable(valuesOf(head, 'location')[0] ?? '');
+    const location = storable(mask.text(valuesOf(head, 'location')[0] ?? ''));
     const why = redirectRefused === null ? '' : ` (${redirectRefused})`;
     const detail = { status, location: location === '' ? null : location, body: shownBody };
     return failed('redirect_refused', `The target answered ${status} with Location ${location === '' ? 'missing' : location}${why}`, { detail });
@@ -74,44 +83,53 @@ function judgeStatus(head: Pick<SendResponse, 'status' | 'rawHeaders'>, body: st
   return failed('http_retryable', `The target answered ${status}`, { detail, ...(retryAfterMs !== undefined && { retryAfterMs }) });
 }
 
-function judgeError({ code, message, mayHaveBeenSent, head }: SendError, now: () => Date): Outcome {
+function judgeError({ code, message, mayHaveBeenSent, head }: SendError, reading: Reading): Outcome {
   if (code === 'aborted') {
     return mayHaveBeenSent
       ? { kind: 'uncertain', failure: { code: 'process_died', message: 'The worker was stopped between sending and the answer' } }
       : { kind: 'not_sent', why: 'stopping' };
   }
   // An oversized error page is an error all the same: its status decides, and only its body is lost.
-  if (code === 'response_too_large' && head !== null && head.status >= 400) return judgeStatus(head, '', null, now);
-  return failed(code, message, { detail: { mayHaveBeenSent, ...(head !== null && { status: head.status }) } });
+  if (code === 'response_too_large' && head !== null && head.status >= 400) return judgeStatus(head, '', null, reading);
+  return failed(code, reading.mask.text(message), { detail: { mayHaveBeenSent, ...(head !== null && { status: head.status }) } });
 }
 
-function readBody(response: SendResponse): Body {
+function readBody(response: SendResponse, mask: Mask): Body {
   const { body, undecoded } = response;
   if (body.length === 0) return { body: null, bodyKind: 'empty', warnings: [] };
   const contentType = contentTypeOf(response);
-  if (undecoded !== null) return asText(body, contentType, [`The body is encoded as ${storable(undecoded)}, which could not be undone; it is kept as it came`]);
-  if (!isJsonType(contentType)) return asText(body, contentType, []);
-  const value = parseJson(readText(body, contentType));
-  if (value === undefined) return asText(body, contentType, ['The body is not the JSON it claims to be; it is kept as text']);
+  if (undecoded !== null) return asText(response, mask, [`The body is encoded as ${storable(undecoded)}, which could not be undone; it is kept as it came`]);
+  if (!isJsonType(contentType)) return asText(response, mask, []);
+  const read = parseJson(readText(body, contentType));
+  const value = read === undefined ? undefined : mask.json(read);
+  if (value === undefined) return asText(response, mask, ['The body is not the JSON it claims to be; it is kept as text']);
   if (!isStorable(value, MAX_JSON_DEPTH))
-    return asText(body, contentType, ['The body is JSON that cannot be stored (depth, number or character); it is kept as text']);
+    return asText(response, mask, ['The body is JSON that cannot be stored (depth, number or character); it is kept as text']);
   // Written again it may be far longer than it came (1e20 has 21 digits), and what is recorded must fit into a message to the backend.
   if (Buffer.byteLength(JSON.stringify(value)) > MAX_JSON_BYTES)
-    return asText(body, contentType, [`The body is JSON of over ${MAX_JSON_BYTES} bytes; its beginning is kept as text`]);
+    return asText(response, mask, [`The body is JSON of over ${MAX_JSON_BYTES} bytes; its beginning is kept as text`]);
   return { body: value, bodyKind: 'json', warnings: [] };
 }
 
-function asText(body: Uint8Array, contentType: string, warnings: readonly string[]): Body {
-  const isCut = body.length > MAX_TEXT_BYTES;
-  const text = storable(isCut ? readText(body.subarray(0, MAX_TEXT_BYTES), contentType, { isCut }) : readText(body, contentType));
-  const cut = `The body has ${body.length} bytes; the first ${MAX_TEXT_BYTES} are kept`;
-  return { body: text, bodyKind: 'text', warnings: isCut ? [...warnings, cut] : warnings };
+/** The text is masked as a whole and cut after that: half a value would not be found. */
+function asText(response: SendResponse, mask: Mask, warnings: readonly string[]): Body {
+  const { body } = response;
+  const text = storable(mask.text(readText(body, contentTypeOf(response))));
+  const cut = cutToBytes(text, MAX_TEXT_BYTES);
+  if (cut === text) return { body: text, bodyKind: 'text', warnings };
+  return { body: cut, bodyKind: 'text', warnings: [...warnings, `The body has ${body.length} bytes; the first ${MAX_TEXT_BYTES} are kept`] };
 }
 
-/** Bytes → text by the charset of the content type, else UTF-8; a byte order mark is dropped. With `isCut` a character cut in two at the end is left out. */
-function readText(body: Uint8Array, contentType: string, { isCut } = { isCut: false }): string {
+/** The beginning of a text that fits into so many bytes of UTF-8; a character that would be cut in two is left out. */
+function cutToBytes(text: string, maxBytes: number): string {
+  const bytes = Buffer.from(text, 'utf8');
+  return bytes.length <= maxBytes ? text : new TextDecoder().decode(bytes.subarray(0, maxBytes), { stream: true });
+}
+
+/** Bytes → text by the charset of the content type, else UTF-8; a byte order mark is dropped. */
+function readText(body: Uint8Array, contentType: string): string {
   const charset = /;\s*charset\s*=\s*"?([^\s";]+)/i.exec(contentType)?.[1];
-  return decoderFor(charset).decode(body, { stream: isCut });
+  return decoderFor(charset).decode(body);
 }
 
 function decoderFor(charset: string | undefined): TextDecoder {

@@ -1,6 +1,7 @@
-import type { Outcome } from '@onward/contracts/outcome';
+import { failed, type Outcome } from '@onward/contracts/outcome';
 import type { AllowList } from '@onward/egress/allow-list';
 import type { FailPoints } from '@onward/wire/fail-points';
+import { openSecrets } from '@onward/wire/sealed-secrets';
 import type { Step } from './conversation.js';
 import { performRequest } from './perform-request.js';
 import type { Targets } from './targets/targets.js';
@@ -8,11 +9,26 @@ import type { Targets } from './targets/targets.js';
 /**
  * Performs the step in hand: nothing when the backend has done it already, otherwise the request goes through the gate of its target and is sent,
  * once. Right before the first byte it is asked whether it may still be sent: not when the process is stopping, and not without a confirmed lease. Never throws.
+ * `secret` is the one shared with the backend, under which the values of the request's secrets come sealed.
  * `cut` ends sends in flight: what had left is then uncertain.
  */
-export function createPerform({ allow, cut, targets, failPoints }: { allow: AllowList; cut: AbortSignal; targets: Targets; failPoints: FailPoints }) {
-  return async ({ work, lease }: Step, stopping: AbortSignal): Promise<Outcome> => {
+export function createPerform({
+  allow,
+  cut,
+  targets,
+  failPoints,
+  secret,
+}: {
+  allow: AllowList;
+  cut: AbortSignal;
+  targets: Targets;
+  failPoints: FailPoints;
+  secret: string;
+}) {
+  return async ({ work, lease, runId, seq }: Step, stopping: AbortSignal): Promise<Outcome> => {
     if (work.kind === 'outcome') return work.outcome;
+    const secrets = openSecrets(work.secrets ?? [], { secret, step: `${runId}|${seq}` });
+    if (secrets === null) return failed('request_invalid', 'The secrets of the request cannot be opened by this worker');
     return targets.send(work.target, {
       signals: [stopping, lease.lost],
       whyNot: () => {
@@ -21,7 +37,7 @@ export function createPerform({ allow, cut, targets, failPoints }: { allow: Allo
       },
       send: async () => {
         failPoints.reach('worker.before-send');
-        const outcome = await performRequest(work.request, { allow, signal: AbortSignal.any([cut, lease.lost]), now: () => new Date() });
+        const outcome = await performRequest(work.request, { allow, secrets, signal: AbortSignal.any([cut, lease.lost]), now: () => new Date() });
         failPoints.reach('worker.after-send');
         return outcome;
       },

@@ -48,7 +48,7 @@ export async function startWorker(settings: Settings, log: Logger, { signal }: {
   const targets = new Targets({ ...settings, log, workers: () => leases.workers });
   const leases = new Leases(renewing, randomUUID(), settings.leaseMs, () => targets.report());
   const backend = new Conversation(client, leases, new PlanCache(), failPoints);
-  const perform = createPerform({ allow: settings.allow, cut: cut.signal, targets, failPoints });
+  const perform = createPerform({ allow: settings.allow, cut: cut.signal, targets, failPoints, secret: settings.backend.secret });
   const inHand = new Set<Promise<Rest>>();
   const wakeUps = takeWakeUps({
     ...settings,

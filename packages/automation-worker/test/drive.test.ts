@@ -4,7 +4,7 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import type { Rest } from '../src/conversation.js';
 import { drive } from '../src/drive.js';
 import { createPerform } from '../src/perform.js';
-import { internal, isRenewal, refused, rests, type Script } from './backend.js';
+import { internal, isRenewal, refused, rests, type Script, SECRET } from './backend.js';
 import { newWakeUp, startParts, startTargets } from './parts.js';
 import { startTarget } from './target.js';
 
@@ -20,7 +20,7 @@ async function start(script: Script = {}) {
   const target = await startTarget();
   onTestFinished(target.close);
   const parts = await startParts(script);
-  const perform = createPerform({ allow: target.allow, cut: new AbortController().signal, targets: startTargets(), failPoints: new FailPoints() });
+  const perform = createPerform({ allow: target.allow, cut: new AbortController().signal, targets: startTargets(), failPoints: new FailPoints(), secret: SECRET });
   const driver = { backend: parts.conversation, perform, stopping: new AbortController().signal };
   return { ...parts, target, run: (wakeUp = newWakeUp()): Promise<Rest> => drive(wakeUp, 1, driver) };
 }

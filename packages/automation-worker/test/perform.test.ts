@@ -5,7 +5,7 @@ import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import type { Step } from '../src/conversation.js';
 import type { Held } from '../src/leases.js';
 import { createPerform } from '../src/perform.js';
-import { refused, type Script } from './backend.js';
+import { refused, type Script, SECRET } from './backend.js';
 import { newWakeUp, startParts, startTargets } from './parts.js';
 import { startTarget, type Target } from './target.js';
 
@@ -45,7 +45,7 @@ function stepOf(lease: Held, work: Step['work']): Step {
 }
 
 function perform(lease: Held, stopping: AbortSignal = going): Promise<Outcome> {
-  const send = createPerform({ allow: target.allow, cut: cut.signal, targets: startTargets(), failPoints: new FailPoints() });
+  const send = createPerform({ allow: target.allow, cut: cut.signal, targets: startTargets(), failPoints: new FailPoints(), secret: SECRET });
   return send(stepOf(lease, { kind: 'send', request: target.request, target: target.limits }), stopping);
 }
 
@@ -60,7 +60,7 @@ test('what the backend has done already is its outcome, whatever the worker is a
   await startTargetOf();
   const { lease } = await leaseOf({ askedMsAgo: 60_000 });
   const outcome: Outcome = { kind: 'done', output: 'of the backend' };
-  const send = createPerform({ allow: target.allow, cut: AbortSignal.abort(), targets: startTargets(), failPoints: new FailPoints() });
+  const send = createPerform({ allow: target.allow, cut: AbortSignal.abort(), targets: startTargets(), failPoints: new FailPoints(), secret: SECRET });
   expect(await send(stepOf(lease, { kind: 'outcome', outcome }), AbortSignal.abort())).toEqual(outcome);
 });
 

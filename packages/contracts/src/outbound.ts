@@ -14,3 +14,16 @@ export const outboundRequestSchema = z.strictObject({
   followRedirects: z.boolean(),
 });
 export type OutboundRequest = z.infer<typeof outboundRequestSchema>;
+
+/**
+ * What a placeholder in a request stands for, on its way to the worker that sends it, sealed (sealed-secrets.ts of wire). `name` is what is
+ * shown where the value would stand; `origins` (as `URL.origin` has them) are the only ones it may go to.
+ */
+const secretValueSchema = z.strictObject({
+  placeholder: z.string().regex(/^[A-Za-z0-9]{32,100}$/),
+  name: z.string().max(300),
+  value: z.string(),
+  origins: z.array(z.string()),
+});
+export const secretValuesSchema = z.array(secretValueSchema);
+export type SecretValue = z.infer<typeof secretValueSchema>;

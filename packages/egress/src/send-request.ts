@@ -3,7 +3,9 @@
  * Order: headers and size are checked, then the target, then it is dialled with the guard on every address, then redirects (when asked for) go through the
  * same gate hop by hop. One deadline holds over everything. Nothing is ever sent twice by this file, not even on a connection that turned out
  * to be stale: whether to try again is the caller's decision, and `mayHaveBeenSent` is what it needs to know.
- * Not promised: masking of secrets in what comes back.
+ * Secrets stand in the request as placeholders; for every hop anew their values are put in right before it is dialled, and only if they may go to
+ * its origin (fill-secrets.ts). A redirect that carries a value itself to where it may not go is not followed either.
+ * Not promised: masking of secrets in what comes back; mask-secrets.ts is for that.
  */
 import { lookup as systemLookup } from 'node:dns';
 import type { LookupFunction } from 'node:net';
@@ -13,15 +15,20 @@ import { checkHeaders } from './check-headers.js';
 import { checkTarget } from './check-target.js';
 import { decodeBody } from './decode-body.js';
 import { type Answer, exchange, type ExchangeLimits, type Hop, type StopReason } from './exchange.js';
+import { fillSecrets } from './fill-secrets.js';
 import { openGuardedPool } from './guarded-pool.js';
+import { createMask } from './mask-secrets.js';
 import { isRedirect, nextHop } from './next-hop.js';
 import { METHODS, type SendError, type SendErrorCode, type SendOptions, type SendRequest, type SendResult } from './send-result.js';
 
+export type { SecretValue } from './secret-value.js';
 export type { Method, SendError, SendErrorCode, SendOptions, SendRequest, SendResponse, SendResult } from './send-result.js';
 
 export const MAX_REDIRECTS = 5;
 const DEFAULT_CONNECT_TIMEOUT_MS = 10_000;
 const DEFAULT_MAX_REQUEST_BYTES = 1024 * 1024;
+/** A value shorter than this may stand in any address by chance. */
+const MIN_CARRIED = 4;
 /** setTimeout takes no more (2^31 − 1 ms, 24 days). */
 const MAX_TIMEOUT_MS = 2_147_483_647;
 
@@ -76,17 +83,27 @@ async function send(request: SendRequest, options: SendOptions, stop: { signal: 
     maxResponseBytes: request.maxResponseBytes,
   };
   let hop: Hop = { method: request.method, url: target.url, headers: checked.headers, body };
+  const secrets = options.secrets ?? [];
+  let cause: SendError['head'] = null;
   for (let followed = 0; ; followed++) {
-    const answer = await exchange(agent, hop, limits, stop);
+    const filled = fillSecrets(hop, secrets);
+    if (filled.kind === 'refused') return refuse(filled.code, followed === 0 ? filled.message : `Redirect: ${filled.message}`, followed > 0, cause);
+    if ((filled.hop.body?.length ?? 0) > maxRequestBytes)
+      return refuse('request_invalid', `The body is larger than ${maxRequestBytes} bytes`, followed > 0, cause);
+    const answer = await exchange(agent, filled.hop, limits, stop);
     if (answer.kind === 'error') return followed === 0 ? answer : { ...answer, mayHaveBeenSent: true };
     const location = answer.rawHeaders.find(([name]) => name === 'location')?.[1];
     if (!request.followRedirects || location === undefined || !isRedirect(answer.status)) return finish(answer, request, null);
     if (followed === MAX_REDIRECTS) return finish(answer, request, `there were ${MAX_REDIRECTS} redirects before it`);
     const next = nextHop(hop, answer.status, location);
     if (next.kind === 'refused') return finish(answer, request, next.why);
-    const checkedNext = checkTarget(next.hop.url.href, options.allow);
+    const { url } = next.hop;
+    const checkedNext = checkTarget(url.href, options.allow);
     if (checkedNext.kind === 'refused') return refuse(checkedNext.code, `Redirect: ${checkedNext.message}`, true, answer);
+    const carried = createMask(secrets.filter(({ value, origins }) => value.length >= MIN_CARRIED && !origins.includes(url.origin))).find(url.href);
+    if (carried !== null) return refuse('secret_not_allowed', `Redirect: The secret "${carried}" may not go to ${url.origin}`, true, answer);
     hop = next.hop;
+    cause = answer;
   }
 }
 

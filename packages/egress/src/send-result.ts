@@ -1,6 +1,7 @@
 /** The words of sending a request: what is asked, what comes back, why it failed. Times are in ms, sizes in bytes. */
 import type { LookupFunction } from 'node:net';
 import type { AllowList } from './allow-list.js';
+import type { SecretValue } from './secret-value.js';
 
 export const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'HEAD'] as const;
 export type Method = (typeof METHODS)[number];
@@ -30,6 +31,8 @@ export type SendOptions = {
   readonly signal?: AbortSignal;
   /** Resolves names, as `dns.lookup` does (the default). */
   readonly lookup?: LookupFunction;
+  /** What the placeholders in URL, header values and body stand for; their values go to no other origin than theirs. */
+  readonly secrets?: readonly SecretValue[];
 };
 
 export type SendResponse = {
@@ -49,7 +52,15 @@ export type SendResponse = {
   readonly redirectRefused: string | null;
 };
 
-export type SendErrorCode = 'address_not_allowed' | 'request_invalid' | 'network' | 'timeout' | 'response_cut' | 'response_too_large' | 'aborted';
+export type SendErrorCode =
+  | 'address_not_allowed'
+  | 'request_invalid'
+  | 'secret_not_allowed'
+  | 'network'
+  | 'timeout'
+  | 'response_cut'
+  | 'response_too_large'
+  | 'aborted';
 
 export type SendError = {
   readonly kind: 'error';

@@ -2,11 +2,12 @@
  * The process: reads the settings, runs the gateway until SIGTERM or SIGINT, and ends with 0. Wrong settings end it with 1 and a line
  * for each; a second signal ends it at once.
  */
+import { maskCredentials } from '@onward/contracts/credential-names';
 import { pino, stdTimeFunctions } from 'pino';
 import { startGateway } from './gateway.js';
 import { readSettings } from './settings.js';
 
-const log = pino({ base: { process: 'mail-gateway' }, timestamp: stdTimeFunctions.isoTime });
+const log = pino({ base: { process: 'mail-gateway' }, timestamp: stdTimeFunctions.isoTime, formatters: { log: maskCredentials } });
 const read = readSettings();
 if (read.kind === 'invalid') {
   for (const problem of read.problems) process.stderr.write(`mail-gateway: ${problem}\n`);

@@ -6,7 +6,7 @@ import { Column, Entity, Index, PrimaryColumn } from 'typeorm';
 export class IdempotencyKey {
   @PrimaryColumn('uuid', { name: 'api_key_id' }) apiKeyId!: string;
   @PrimaryColumn('text') key!: string;
-  /** SHA-256 over method, path and body. */
+  /** HMAC-SHA256 over method, path and body, under ONWARD_SECRET_KEY. */
   @Column('bytea', { name: 'request_hash' }) requestHash!: Buffer;
   /** Null while the first request is still being worked on. */
   @Column('int', { nullable: true }) status!: number | null;

@@ -5,6 +5,7 @@ import { catchError, concatMap, from, type Observable, of, throwError } from 'rx
 import { DataSource } from 'typeorm';
 import { invalidField, Problem } from '../http/problem.js';
 import { LOGGER, type Logger } from '../operations/logger.js';
+import { SETTINGS, type Settings } from '../settings.js';
 import { callerOf } from './api-key.guard.js';
 import { freeKey, keepAnswer, type KeyRef, requestHash, reserveKey } from './idempotency.js';
 import { IS_UNREPEATABLE } from './unrepeatable.js';
@@ -23,6 +24,7 @@ export class IdempotencyInterceptor implements NestInterceptor {
     private readonly reflector: Reflector,
     private readonly source: DataSource,
     @Inject(LOGGER) private readonly log: Logger,
+    @Inject(SETTINGS) private readonly settings: Settings,
   ) {}
 
   async intercept(context: ExecutionContext, next: CallHandler): Promise<Observable<unknown>> {
@@ -36,7 +38,7 @@ export class IdempotencyInterceptor implements NestInterceptor {
       throw invalidField('Idempotency-Key', 'is not taken here, since the answer shows a secret and is not kept');
     }
 
-    const ref: KeyRef = { callerId: caller.id, key, requestHash: requestHash(request.method, request.originalUrl, request.body) };
+    const ref: KeyRef = { callerId: caller.id, key, requestHash: requestHash(request.method, request.originalUrl, request.body, this.settings.secretKey) };
     const reservation = await reserveKey(this.source, ref);
     switch (reservation.kind) {
       case 'first':

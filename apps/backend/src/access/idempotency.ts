@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { createHmac } from 'node:crypto';
 import type { DataSource } from 'typeorm';
 import { change, rows } from '../database/sql.js';
 
@@ -21,9 +21,12 @@ export type Reservation =
   | { kind: 'running' }
   | { kind: 'other_request' };
 
-/** Two requests are the same when method, path with query, and body are; how JSON is spaced does not count. */
-export function requestHash(method: string, url: string, body: unknown): Buffer {
-  const hash = createHash('sha256').update(`${method}\n${url}\n`);
+/**
+ * Two requests are the same when method, path with query, and body are; how JSON is spaced does not count. Keyed (HMAC-SHA256, RFC 2104): a body may
+ * hold a secret that is short enough to be guessed from a plain hash.
+ */
+export function requestHash(method: string, url: string, body: unknown, secretKey: string): Buffer {
+  const hash = createHmac('sha256', secretKey).update(`idempotency\n${method}\n${url}\n`);
   return (Buffer.isBuffer(body) ? hash.update(body) : hash.update(JSON.stringify(body) ?? '')).digest();
 }
 

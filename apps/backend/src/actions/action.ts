@@ -1,9 +1,9 @@
 import type { Json } from '@onward/contracts/json';
-import type { OutboundRequest } from '@onward/contracts/outbound';
 import type { Outcome } from '@onward/contracts/outcome';
 import type { z } from 'zod';
 import type { Tx } from '../database/sql.js';
 import type { Scope } from '../runtime/scope.js';
+import type { FrozenRequest } from '../secrets/frozen-request.js';
 
 /** The contact as it is read, live, at the step. */
 export type StepContact = { id: string; externalId: string | null; email: string | null; emailProblem: string | null; attributes: Record<string, Json> };
@@ -30,7 +30,7 @@ export type Step<Config> = {
  * What an action answers. `input` is kept with the attempt: the values it saw, filled in.
  * `send` hands a finished request to the worker; the runtime freezes it before it leaves.
  */
-export type ActionResult = { kind: 'outcome'; outcome: Outcome; input?: Json } | { kind: 'send'; request: OutboundRequest; input?: Json };
+export type ActionResult = { kind: 'outcome'; outcome: Outcome; input?: Json } | { kind: 'send'; request: FrozenRequest; input?: Json };
 
 /**
  * One action of the catalogue. `execute` returns what is foreseen as an outcome and throws only the unforeseen, which undoes what it
@@ -43,4 +43,6 @@ export type Action<Config> = {
   performedBy: 'backend' | 'worker';
   reentry: string;
   execute(step: Step<Config>): Promise<ActionResult>;
+  /** The secrets that a configuration names: in which field, and to which origin they go as it is written. */
+  namesSecrets?(config: Config): { name: string; path: string[]; origin: string }[];
 };

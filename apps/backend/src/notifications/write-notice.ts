@@ -1,3 +1,4 @@
+import { maskCredentialsInText } from '@onward/contracts/credential-names';
 import type { Failure } from '@onward/contracts/outcome';
 
 /** What a notice tells of. `link` is where the API shows the run. */
@@ -27,7 +28,7 @@ export function writeNotice(facts: NoticeFacts): { subject: string; html: string
     ['Run', runId],
     ...(contact === null ? [] : [['Contact', oneLine(contact)] as [string, string]]),
     ['Node', nodeName === null ? node : `${oneLine(nodeName)} (${node})`],
-    ['Error', `${failure.code}: ${oneLine(failure.message)}`],
+    ['Error', `${failure.code}: ${maskCredentialsInText(oneLine(failure.message))}`],
     ['When', at.toISOString()],
   ];
   return {

@@ -1,4 +1,5 @@
-import { destination, type Logger, pino, stdTimeFunctions } from 'pino';
+import { maskCredentials } from '@onward/contracts/credential-names';
+import { destination, type DestinationStream, type Logger, pino, stdTimeFunctions } from 'pino';
 import type { Settings } from '../settings.js';
 
 export type { Logger };
@@ -6,23 +7,21 @@ export type { Logger };
 /** Injection token of the process's one logger. */
 export const LOGGER = Symbol('logger');
 
-/** Fields that may hold a credential are cut out before a line is written, wherever a request or its headers are logged. */
-const MASKED = ['authorization', 'cookie', 'password', 'secret', 'apiKey'].flatMap((name) => [name, `*.${name}`, `*.*.${name}`]);
-
 /**
- * JSON lines on standard output, one an entry, at the level the settings name. Written at once: a crash loses no line.
+ * JSON lines on standard output, one an entry, at the level the settings name. Written at once: a crash loses no line. Fields that name a
+ * credential are masked at any depth.
  * Log an error as `err`: of it only what explains it is kept, never the statement's parameters that a failed query carries.
  */
-export function createLogger(settings: Pick<Settings, 'logLevel'>): Logger {
+export function createLogger(settings: Pick<Settings, 'logLevel'>, to: DestinationStream = destination({ dest: 1, sync: true })): Logger {
   return pino(
     {
       level: settings.logLevel,
       base: { process: 'backend' },
       timestamp: stdTimeFunctions.isoTime,
-      redact: { paths: MASKED, censor: '[masked]' },
+      formatters: { log: maskCredentials },
       serializers: { err: describeError },
     },
-    destination({ dest: 1, sync: true }),
+    to,
   );
 }
 

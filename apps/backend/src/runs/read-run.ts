@@ -1,3 +1,4 @@
+import { maskCredentials } from '@onward/contracts/credential-names';
 import { targetKey } from '@onward/contracts/targets';
 import type { DataSource } from 'typeorm';
 import { selectList } from '../database/columns.js';
@@ -39,7 +40,10 @@ export async function listRuns(source: DataSource, filter: RunFilter, page: Page
   return pageOf(found, page.limit, ({ id }) => [id, id], showRun);
 }
 
-/** One run with what it was started with, its whole history in order, its mail and its notices. Null when there is none. */
+/**
+ * One run with what it was started with, its whole history in order, its mail and its notices. Values under names of credentials are masked.
+ * Null when there is none.
+ */
 export async function getRun(source: DataSource, id: string) {
   const [run] = await rows<Run & { context: RunContext; workflowName: string; versionNumber: number }>(
     source,
@@ -65,10 +69,10 @@ export async function getRun(source: DataSource, id: string) {
     ...showRun(run),
     workflowName: run.workflowName,
     versionNumber: run.versionNumber,
-    context: run.context,
-    history: attempts.map(showAttempt),
-    messages,
-    notices,
+    context: maskCredentials(run.context),
+    history: maskCredentials(attempts.map(showAttempt)),
+    messages: maskCredentials(messages),
+    notices: maskCredentials(notices),
   };
 }
 

@@ -1,6 +1,5 @@
 import { createHash } from 'node:crypto';
 import type { Json } from '@onward/contracts/json';
-import type { OutboundRequest } from '@onward/contracts/outbound';
 import { failed, type Outcome } from '@onward/contracts/outcome';
 import type { ReplyOf, RequestOf } from '@onward/contracts/patterns';
 import type { TargetLimits } from '@onward/contracts/targets';
@@ -10,6 +9,7 @@ import type { ActionResult } from '../actions/action.js';
 import { rows } from '../database/sql.js';
 import { storableJson } from '../database/storable-json.js';
 import type { Attempt } from '../runs/attempt.entity.js';
+import type { FrozenRequest } from '../secrets/frozen-request.js';
 import { enterTarget, readLimits } from '../targets/enter-target.js';
 import { fill, TemplateError } from '../templates/fill.js';
 import type { Version } from '../workflows/read-version.js';
@@ -19,6 +19,7 @@ import { outcomeOf, tallyBefore, withOutcome } from './outcomes.js';
 import { readScope } from './read-scope.js';
 import type { RuntimeKit } from './runtime-kit.js';
 import type { Scope } from './scope.js';
+import { sealHandOver, type Sealed } from './seal-hand-over.js';
 
 type Request = RequestOf<'automation.runtime.action.execute'> & StepRef;
 type Reply = ReplyOf<'automation.runtime.action.execute'>;
@@ -39,34 +40,42 @@ export async function executeAction(checkpoint: Checkpoint, request: Request, ki
   const known = outcomeOf(attempt);
   if (known) return { kind: 'outcome', outcome: known };
   if (place !== 'live') return refused('stale_seq');
-  if (attempt.status === 'sending') {
-    const request = await frozenRequest(checkpoint, attempt);
-    if (!request) throw new Error(`The request of step ${attempt.seq} of run ${attempt.runId} is gone`);
-    return handOver(request, await readLimits(checkpoint.tx, originOf(request)));
-  }
 
   const version = await kit.versions.get(checkpoint.tx, checkpoint.run.versionId);
+  const record = (outcome: Outcome, input: Json): Reply => {
+    writeAttempt(checkpoint, { ...withOutcome(attempt, outcome, version.planNode(attempt.node), tallyBefore(attempts, attempt.n), checkpoint.now), input });
+    return { kind: 'outcome', outcome };
+  };
+  if (attempt.status === 'sending') {
+    const frozen = await frozenRequest(checkpoint, attempt);
+    if (!frozen) throw new Error(`The request of step ${attempt.seq} of run ${attempt.runId} is gone`);
+    const sealed = await sealHandOver(checkpoint.tx, frozen, attempt, kit.settings);
+    if (sealed.kind === 'failed') return record(sealed, attempt.input);
+    return handOver(frozen, await readLimits(checkpoint.tx, originOf(frozen)), sealed);
+  }
   const result = await perform(checkpoint, version, attempt, kit);
   const input = result.input ?? null;
   if (result.kind === 'send') {
     const frozen = await frozenRequest(checkpoint, attempt);
+    // Before the target is entered: a step that fails by its secrets must not be the one that probes it.
+    const sealed = await sealHandOver(checkpoint.tx, frozen ?? result.request, attempt, kit.settings);
+    if (sealed.kind === 'failed') return record(sealed, input);
     const origin = originOf(frozen ?? result.request);
     const entry = await enterTarget(checkpoint.tx, origin, checkpoint.run.id);
     if (entry.kind === 'blocked') return park(checkpoint, version, { ...attempt, input }, { origin, ...entry }, kit);
     const request = frozen ?? (await freeze(checkpoint, attempt, result.request));
     writeAttempt(checkpoint, { ...attempt, status: 'sending', epoch: checkpoint.run.epoch, input });
-    return handOver(request, entry.limits);
+    return handOver(request, entry.limits, sealed);
   }
   const { outcome } = result;
-  writeAttempt(checkpoint, { ...withOutcome(attempt, outcome, version.planNode(attempt.node), tallyBefore(attempts, attempt.n), checkpoint.now), input });
   // The key stands on the run from now on, so that what resolves it finds it even before the run rests.
   if (outcome.kind === 'suspended') changeRun(checkpoint, { waitKey: outcome.key, resolution: null });
-  return { kind: 'outcome', outcome };
+  return record(outcome, input);
 }
 
-/** A finished request, and what is to be kept to at its target. */
-function handOver(request: OutboundRequest, target: TargetLimits): Reply {
-  return { kind: 'send', request, target };
+/** A finished request without its list of secrets, what is to be kept to at its target, and the values of its secrets, sealed. */
+function handOver({ secrets: _placeholders, ...request }: FrozenRequest, target: TargetLimits, { secrets }: Sealed): Reply {
+  return { kind: 'send', request, target, ...(secrets && { secrets }) };
 }
 
 /** The run rests until its target's turn; the attempt is as if it had not been begun, and the next claim opens it again under the same n. */
@@ -86,7 +95,7 @@ async function park(
   return rests(checkpoint);
 }
 
-function originOf({ url }: OutboundRequest): string {
+function originOf({ url }: FrozenRequest): string {
   return new URL(url).origin;
 }
 
@@ -195,8 +204,8 @@ function performUnknown(checkpoint: Checkpoint, version: Version, node: string, 
 }
 
 /** Keeps the request with the step: from now on it is the one that is sent, whatever a later attempt would make of it. */
-async function freeze({ tx }: Checkpoint, attempt: Attempt, request: OutboundRequest): Promise<OutboundRequest> {
-  const [frozen] = await rows<{ request: OutboundRequest }>(
+async function freeze({ tx }: Checkpoint, attempt: Attempt, request: FrozenRequest): Promise<FrozenRequest> {
+  const [frozen] = await rows<{ request: FrozenRequest }>(
     tx,
     `INSERT INTO outbound_requests (run_id, seq, request, idempotency_key, body_hash) VALUES ($1, $2, $3, $4, $5) RETURNING request`,
     [
@@ -213,7 +222,7 @@ async function freeze({ tx }: Checkpoint, attempt: Attempt, request: OutboundReq
   return frozen.request;
 }
 
-async function frozenRequest({ tx }: Checkpoint, { runId, seq }: Attempt): Promise<OutboundRequest | null> {
-  const [found] = await rows<{ request: OutboundRequest }>(tx, 'SELECT request FROM outbound_requests WHERE run_id = $1 AND seq = $2', [runId, seq]);
+async function frozenRequest({ tx }: Checkpoint, { runId, seq }: Attempt): Promise<FrozenRequest | null> {
+  const [found] = await rows<{ request: FrozenRequest }>(tx, 'SELECT request FROM outbound_requests WHERE run_id = $1 AND seq = $2', [runId, seq]);
   return found?.request ?? null;
 }

@@ -8,4 +8,6 @@ export type Scope = {
   steps: { [node: string]: Json };
   run: { [key: string]: Json };
   workflow: { [key: string]: Json };
+  /** Only in the texts of a FORWARD_REQUEST: by name, the placeholder that stands for the secret's value. */
+  secrets?: { [name: string]: Json };
 };

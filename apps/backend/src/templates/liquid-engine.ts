@@ -1,4 +1,5 @@
 import { Liquid } from 'liquidjs';
+import { keepSecrets } from './keep-secrets.js';
 import { jsonText } from './value-text.js';
 
 /**
@@ -47,6 +48,8 @@ function createEngine(): Liquid {
   // Every kind of output escapes its values by itself; these are taken, for habit's sake, and add nothing.
   liquid.registerFilter('escape', (value: unknown) => value);
   liquid.registerFilter('escape_once', (value: unknown) => value);
+  // `default` is the one filter that may leave out what it is given.
+  for (const [name, filter] of Object.entries(liquid.filters)) if (name !== 'default') liquid.filters[name] = keepSecrets(filter);
   return liquid;
 }
 

@@ -4,6 +4,7 @@ import type { ActionCatalogue } from '../actions/action-catalogue.js';
 import { newId } from '../database/new-id.js';
 import { change, rows, transact } from '../database/sql.js';
 import { Problem } from '../http/problem.js';
+import { checkUses } from '../secrets/check-uses.js';
 import { checkGraph, refuseGraph } from './check-graph.js';
 import { checkNotArchived, checkRevision, lockWorkflow } from './lock-workflow.js';
 import { triggerOf } from './trigger-of.js';
@@ -28,6 +29,8 @@ export function publishWorkflow(
     checkRevision(workflow, expectedRevision);
     const { graph, defects, warnings } = checkGraph(catalogue, workflow.draft, 'publish');
     if (graph === null || defects.length > 0) throw refuseGraph(defects, 'The draft cannot be published');
+    const misuses = await checkUses(tx, catalogue, graph);
+    if (misuses.length > 0) throw refuseGraph(misuses, 'The draft cannot be published');
 
     const settings = readSettings(workflow.settings);
 

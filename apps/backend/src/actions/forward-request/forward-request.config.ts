@@ -1,7 +1,7 @@
 import type { Json } from '@onward/contracts/json';
 import { z } from 'zod';
-import { parseTemplate } from '../../templates/parse-template.js';
 import { TemplateError } from '../../templates/template-error.js';
+import { secretsNamedIn, textsIn } from './secret-placeholders.js';
 
 /** The longest time a request may take and the usual one, in ms, from dialling to the last byte of the answer. */
 export const MAX_TIMEOUT_MS = 60_000;
@@ -74,6 +74,7 @@ export const forwardRequestConfigSchema = z
     const refuse = (path: string, message: string) => ctx.addIssue({ code: 'custom', path: [path], message });
     if (!/^https?:\/\//i.test(url)) refuse('url', 'must begin with http:// or https://, written out');
     else if (writtenOrigin(url) === null) refuse('url', 'must name its host in plain text, ended by a slash before the first value');
+    else if (writtenOrigin(url)?.includes('@')) refuse('url', 'must not carry a user name or password; write the header Authorization');
     if (body === undefined) return;
     if (!mayHaveBody(method)) return refuse('body', `${method} carries no body`);
     if (bodyType === 'none') return refuse('body', 'cannot be given with bodyType none');
@@ -90,19 +91,24 @@ export function writtenOrigin(url: string): string | null {
   return origin === undefined || /\{[{%]/.test(origin) ? null : origin;
 }
 
-/** Every text that is not readable Liquid, by where it stands: found when the workflow is published and not by a run. */
-function findBadTemplates(part: unknown, path: string[] = []): { path: string[]; reason: string }[] {
-  if (typeof part === 'string') {
+/** Every text that is not readable Liquid, or does not name its secrets plainly, by where it stands: found when the workflow is published and not by a run. */
+function findBadTemplates(part: unknown): { path: string[]; reason: string }[] {
+  return textsIn(part).flatMap(({ path, text }) => {
     try {
-      parseTemplate(part);
-      return [];
+      const { isUnclear } = secretsNamedIn(text);
+      return isUnclear ? [{ path, reason: 'must name each secret plainly, as {{ secrets.name }}' }] : [];
     } catch (error) {
       if (!(error instanceof TemplateError)) throw error;
       return [{ path, reason: error.message }];
     }
-  }
-  if (typeof part !== 'object' || part === null) return [];
-  return Object.entries(part).flatMap(([name, member]) => findBadTemplates(member, [...path, name]));
+  });
 }
 
 export type ForwardRequestConfig = z.infer<typeof forwardRequestConfigSchema>;
+
+/** The secrets that a configuration names, each with its field and the origin its request goes to as written. */
+export function namesSecrets({ url, headers, query, body }: ForwardRequestConfig): { name: string; path: string[]; origin: string }[] {
+  const written = writtenOrigin(url) ?? '';
+  const origin = URL.canParse(written) ? new URL(written).origin : written;
+  return textsIn({ url, headers, query, body }).flatMap(({ path, text }) => secretsNamedIn(text).names.map((name) => ({ name, path, origin })));
+}

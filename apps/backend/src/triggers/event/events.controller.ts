@@ -1,3 +1,4 @@
+import { maskCredentials } from '@onward/contracts/credential-names';
 import { FailPoints } from '@onward/wire/fail-points';
 import { jsonSchema, instantSchema } from '@onward/contracts/json';
 import { Body, Controller, Get, HttpStatus, Param, Post, Query, Res } from '@nestjs/common';
@@ -85,4 +86,5 @@ export class EventsController {
 
 const SELECT = `SELECT id, type, contact_id AS "contactId", payload, occurred_at AS "occurredAt", received_at AS "receivedAt", ${instantKey('received_at')} AS at FROM events`;
 type EventRow = { id: string; type: string; contactId: string | null; payload: unknown; occurredAt: Date; receivedAt: Date; at: string };
-const show = ({ at: _at, ...event }: EventRow) => event;
+/** Values under names of credentials are masked. */
+const show = ({ at: _at, payload, ...event }: EventRow) => ({ ...event, payload: maskCredentials(payload) });
