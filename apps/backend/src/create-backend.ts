@@ -32,7 +32,7 @@ export async function createBackend(settings: Settings): Promise<Backend> {
     abortOnError: false,
   });
   setUpHttp(app, app.get<Logger>(LOGGER), ['health', 'health/ready']);
-  const rpc = new RpcServer({ host: settings.rpcHost, port: settings.rpcPort, secret: settings.rpcSecret, drainTimeoutMs: settings.drainTimeoutMs, log });
+  const rpc = new RpcServer({ host: settings.rpcHost, port: settings.rpcPort, secrets: settings.rpcSecrets, drainTimeoutMs: settings.drainTimeoutMs, log });
   app.connectMicroservice({ strategy: rpc });
   await app.startAllMicroservices();
   await app.listen(settings.port, settings.host);
