@@ -92,7 +92,7 @@ export function readSettings(env: NodeJS.ProcessEnv = process.env) {
   };
 }
 
-function rpcSecretsOf(current: string, previous: string | undefined): readonly [current: string, previous?: string] {
+function rpcSecretsOf(current: string, previous: string | undefined): readonly [current: string] | readonly [current: string, previous: string] {
   return previous === undefined ? [current] : [current, previous];
 }
 

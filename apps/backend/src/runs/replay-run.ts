@@ -1,5 +1,5 @@
 import { newId } from '../database/new-id.js';
-import { outboxOf } from '../database/outbox.js';
+import { planWakeUp } from '../database/outbox.js';
 import { change, rows } from '../database/sql.js';
 import { Problem } from '../http/problem.js';
 import { attemptsOf, type Checkpoint, changeRun, writeAttempt } from '../runtime/checkpoint.js';
@@ -37,14 +37,13 @@ export async function replayRun(checkpoint: Checkpoint, { versionId }: { version
     n: 1,
     takeovers: 0,
     dueAt: checkpoint.now,
-    wokenAt: checkpoint.realNow,
+    wokenAt: planWakeUp(tx, { runId: run.id, claimId, delayMs: 0 }) ? checkpoint.realNow : null,
     claimId,
     reentryKey,
     endReason: null,
     endedAt: null,
   });
   if (failed?.status === 'uncertain' && version.versionId === run.versionId) await keepRequest(checkpoint, run.seq, seq);
-  outboxOf(tx).wakeUps.push({ runId: run.id, claimId, delayMs: 0 });
 }
 
 /** What may have happened is sent again under the same key and with the same body, so that the target can tell. */
