@@ -5,7 +5,7 @@ import { Problem } from '../http/problem.js';
 import { attemptsOf, type Checkpoint, changeRun, writeAttempt } from '../runtime/checkpoint.js';
 import { canMove, stateAfter } from '../runtime/moves.js';
 import { blank } from '../runtime/pass-nodes.js';
-import type { VersionReader } from '../workflows/read-version.js';
+import type { Version, VersionReader } from '../workflows/read-version.js';
 
 /**
  * Sends a failed or dead-lettered run back from the node at which it ended, on its own version or on a chosen one. The step is opened
@@ -21,6 +21,15 @@ export async function replayRun(checkpoint: Checkpoint, { versionId }: { version
       errors: [{ path: 'versionId', message: `has no node "${run.node}"` }],
     });
   }
+  await reopenAt(checkpoint, version, run.node);
+}
+
+/**
+ * Opens a step at `node` under the next seq, on the given version. At the node at which the run ended an uncertain request is kept. Throws
+ * Problem `conflict` when the contact is by now in another live run of the workflow.
+ */
+export async function reopenAt(checkpoint: Checkpoint, version: Version, node: string): Promise<void> {
+  const { tx, run } = checkpoint;
   const reentryKey = version.settings.reentry === 'after_finishing' && run.contactId !== null ? `${run.workflowId}:${run.contactId}` : null;
   if (reentryKey !== null) {
     const [live] = await rows<{ id: string }>(tx, 'SELECT id FROM runs WHERE reentry_key = $1', [reentryKey]);
@@ -29,10 +38,11 @@ export async function replayRun(checkpoint: Checkpoint, { versionId }: { version
   const failed = (await attemptsOf(checkpoint, run.seq)).at(-1);
   const claimId = newId();
   const seq = run.seq + 1;
-  writeAttempt(checkpoint, { ...blank(checkpoint, seq, run.node, failed?.nodeType ?? version.compiled.node(run.node)?.type ?? 'unknown'), replayOf: run.seq });
+  writeAttempt(checkpoint, { ...blank(checkpoint, seq, node, version.compiled.node(node)?.type ?? 'unknown'), replayOf: run.seq });
   changeRun(checkpoint, {
     state: stateAfter(run.state, 'replay'),
     versionId: version.versionId,
+    node,
     seq,
     n: 1,
     takeovers: 0,
@@ -43,7 +53,7 @@ export async function replayRun(checkpoint: Checkpoint, { versionId }: { version
     endReason: null,
     endedAt: null,
   });
-  if (failed?.status === 'uncertain' && version.versionId === run.versionId) await keepRequest(checkpoint, run.seq, seq);
+  if (node === run.node && failed?.status === 'uncertain' && version.versionId === run.versionId) await keepRequest(checkpoint, run.seq, seq);
 }
 
 /** What may have happened is sent again under the same key and with the same body, so that the target can tell. */
