@@ -13,7 +13,7 @@ import type { Version, VersionReader } from '../workflows/read-version.js';
  * ended and is a conflict, and so is one whose contact is by now in another live run of the workflow.
  */
 export async function replayRun(checkpoint: Checkpoint, { versionId }: { versionId?: string | undefined }, versions: VersionReader): Promise<void> {
-  const { tx, run } = checkpoint;
+  const { run } = checkpoint;
   if (!canMove(run.state, 'replay')) throw new Problem('conflict', `Run ${run.id} is ${run.state}; only a failed or dead-lettered run can be replayed`);
   const version = await chosenVersion(checkpoint, versionId ?? run.versionId, versions);
   if (!version.compiled.node(run.node)) {

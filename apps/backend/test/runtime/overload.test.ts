@@ -3,8 +3,10 @@
  * its runs, and whoever watches the process, must not stand in that line.
  */
 import pg from 'pg';
+import type { DataSource } from 'typeorm';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from 'vitest';
 import type { Backend } from '../../src/create-backend.js';
+import { VITAL_SOURCE } from '../../src/database/data-source.js';
 import { type BackendForTest, backendForTest } from '../backend-for-test.js';
 import { anotherBackend } from '../sweeper/sweeper-bench.js';
 import { HandWorker, line, publish, startRun, tag } from './hand-worker.js';
@@ -59,7 +61,7 @@ test('renewals are answered and no lease lapses while every connection for work 
   const { at } = await worker.begin(runId);
   const renew = { runId, claimId: at.claimId, epoch: at.epoch, renew: true } as const;
   // The sweeper's backend has its own first lease behind it and takes back what is not renewed.
-  const [lapsing] = await Promise.all([startRun(onward, workflowId)]);
+  const lapsing = await startRun(onward, workflowId);
   await worker.begin(lapsing.runId);
   const beat = setInterval(() => void worker.frame(['prepare', renew]).catch(() => undefined), 500);
   try {
@@ -99,7 +101,7 @@ test('readiness is answered meanwhile, and says that Postgres is there', async (
 
 test('readiness says no within its bound when Postgres accepts connections and answers nothing', async () => {
   // Both small connections stand in a statement that goes on; whoever asks then is told that there was no answer.
-  const slow = onward.backend.app.get<import('typeorm').DataSource>((await import('../../src/database/data-source.js')).VITAL_SOURCE);
+  const slow = onward.backend.app.get<DataSource>(VITAL_SOURCE);
   const held = Promise.allSettled([1, 2].map(() => slow.query('SELECT pg_sleep(2.8)')));
   await vi.waitFor(async () => {
     const { rows } = await blocker.query(`SELECT 1 FROM pg_stat_activity WHERE application_name = 'onward-backend-vital' AND wait_event = 'PgSleep'`);
