@@ -46,10 +46,11 @@ test.each<[string, Partial<Watched>]>([
 
 test('entries that wait now and then, and hand-outs, begin the silence anew', async () => {
   let nth = 0;
-  const seen = watch({ countWaiting: async () => (++nth % 4 === 0 ? 0 : 3) });
+  const seen = watch({ countWaiting: async () => (++nth % 2 === 0 ? 0 : 3) });
   await vi.waitFor(() => expect(seen.looks).toBeGreaterThan(MANY), { timeout: 20_000 });
   expect(seen.rebuilt).toBe(0);
-  const other = watch({ countWaiting: async () => 3, handOuts: () => Math.floor(performance.now() / (2 * TIMES.lookEveryMs)) });
+  let handOuts = 0;
+  const other = watch({ countWaiting: async () => 3, handOuts: () => ++handOuts });
   await vi.waitFor(() => expect(other.looks).toBeGreaterThan(MANY), { timeout: 20_000 });
   expect(other.rebuilt).toBe(0);
 });
