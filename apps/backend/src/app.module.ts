@@ -4,6 +4,7 @@ import type { DataSource } from 'typeorm';
 import { AccessModule } from './access/access.module.js';
 import { ActionsModule } from './actions/actions.module.js';
 import { ContactsModule } from './contacts/contacts.module.js';
+import { VITAL_SOURCE } from './database/data-source.js';
 import { EventsModule } from './events/events.module.js';
 import { MailModule } from './mail/mail.module.js';
 import { HealthController } from './operations/health.controller.js';
@@ -22,19 +23,23 @@ import { WorkflowsModule } from './workflows/workflows.module.js';
 @Global()
 @Module({})
 class SettingsModule {
-  static of(settings: Settings): DynamicModule {
-    return { module: SettingsModule, providers: [{ provide: SETTINGS, useValue: settings }], exports: [SETTINGS] };
+  static of(settings: Settings, vital: DataSource): DynamicModule {
+    const providers = [
+      { provide: SETTINGS, useValue: settings },
+      { provide: VITAL_SOURCE, useValue: vital },
+    ];
+    return { module: SettingsModule, providers, exports: [SETTINGS, VITAL_SOURCE] };
   }
 }
 
 /** The whole backend over a database that is connected and migrated already. */
 @Module({})
 export class AppModule {
-  static of(settings: Settings, source: DataSource): DynamicModule {
+  static of(settings: Settings, source: DataSource, vital: DataSource): DynamicModule {
     return {
       module: AppModule,
       imports: [
-        SettingsModule.of(settings),
+        SettingsModule.of(settings, vital),
         TypeOrmModule.forRootAsync({ useFactory: () => source.options, dataSourceFactory: () => Promise.resolve(source) }),
         OperationsModule,
         EventsModule,

@@ -25,14 +25,14 @@ export type Backend = {
 /** Starts a backend: database first (waited for and migrated), then HTTP for people and TCP for workers. Throws when it cannot. */
 export async function createBackend(settings: Settings): Promise<Backend> {
   const log = createLogger(settings);
-  const source = await openDatabase(settings, log);
-  const app = await NestFactory.create<NestExpressApplication>(AppModule.of(settings, source), {
+  const { source, vital } = await openDatabase(settings, log);
+  const app = await NestFactory.create<NestExpressApplication>(AppModule.of(settings, source, vital), {
     ...HTTP_OPTIONS,
     logger: new NestLog(log),
     abortOnError: false,
   });
   setUpHttp(app, app.get<Logger>(LOGGER), ['health', 'health/ready']);
-  const rpc = new RpcServer({ host: settings.rpcHost, port: settings.rpcPort, secret: settings.rpcSecret, drainTimeoutMs: settings.drainTimeoutMs, log });
+  const rpc = new RpcServer({ host: settings.rpcHost, port: settings.rpcPort, secrets: settings.rpcSecrets, drainTimeoutMs: settings.drainTimeoutMs, log });
   app.connectMicroservice({ strategy: rpc });
   await app.startAllMicroservices();
   await app.listen(settings.port, settings.host);
@@ -48,6 +48,7 @@ export async function createBackend(settings: Settings): Promise<Backend> {
       app.get(Drain).isDraining = true;
       await rpc.drain();
       await app.close();
+      await vital.destroy();
     },
   };
 }

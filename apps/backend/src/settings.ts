@@ -27,6 +27,8 @@ const settingsSchema = z
     BACKEND_MICROSERVICE_HOST: z.string().default('127.0.0.1'),
     BACKEND_MICROSERVICE_PORT: port.default(3103),
     BACKEND_MICROSERVICE_SECRET: z.string().min(32, 'must be at least 32 characters of random text'),
+    /** The secret that is being replaced; a message signed with it is still taken. */
+    BACKEND_MICROSERVICE_SECRET_PREVIOUS: z.string().min(32, 'must be at least 32 characters of random text').optional(),
     ONWARD_SECRET_KEY: z.string().min(32, 'must be at least 32 characters of random text'),
     MAIL_FROM: z.string().min(3).default('Onward <onward@localhost>'),
     /** Mail addresses, parted by commas, that are told of every failed run, beside those a workflow names itself. */
@@ -73,8 +75,8 @@ export function readSettings(env: NodeJS.ProcessEnv = process.env) {
     publicUrl: found.PUBLIC_URL.replace(/\/$/, ''),
     rpcHost: found.BACKEND_MICROSERVICE_HOST,
     rpcPort: found.BACKEND_MICROSERVICE_PORT,
-    rpcSecret: found.BACKEND_MICROSERVICE_SECRET,
-    rpcSecrets: [found.BACKEND_MICROSERVICE_SECRET],
+    /** The present secret first, then the one that is being replaced, if there is one. */
+    rpcSecrets: rpcSecretsOf(found.BACKEND_MICROSERVICE_SECRET, found.BACKEND_MICROSERVICE_SECRET_PREVIOUS),
     secretKey: found.ONWARD_SECRET_KEY,
     mailFrom: found.MAIL_FROM,
     notifyTo: found.AUTOMATIONS_NOTIFY_TO,
@@ -90,6 +92,10 @@ export function readSettings(env: NodeJS.ProcessEnv = process.env) {
     firstKeyFile: found.ONWARD_FIRST_KEY_FILE,
     failPoints: found.ONWARD_TEST_CLOCK ? found.ONWARD_FAIL_POINTS : '',
   };
+}
+
+function rpcSecretsOf(current: string, previous: string | undefined): readonly [current: string] | readonly [current: string, previous: string] {
+  return previous === undefined ? [current] : [current, previous];
 }
 
 /** Injection token of the settings read at start. */

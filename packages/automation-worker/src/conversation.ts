@@ -26,9 +26,7 @@ export type Step = {
   plan: PlanNode;
   tally: Tally;
   /** `secrets`: the values of the request's secrets, sealed (sealed-secrets.ts of wire). */
-  work:
-    | { kind: 'outcome'; outcome: Outcome }
-    | { kind: 'send'; request: OutboundRequest; target: TargetLimits; secrets?: string[] | undefined };
+  work: { kind: 'outcome'; outcome: Outcome } | { kind: 'send'; request: OutboundRequest; target: TargetLimits; secrets?: string[] | undefined };
   lease: Held;
 };
 

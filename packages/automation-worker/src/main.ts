@@ -1,6 +1,6 @@
 /**
  * The process: reads the settings, drives runs until SIGTERM or SIGINT, and ends with 0. Wrong settings end it with 1 and a line for each;
- * a second signal ends it at once.
+ * a second signal ends it at once. A queue that cannot be heard any more ends it with 1, after the usual stop, for its supervisor to start anew.
  */
 import { maskCredentials } from '@onward/contracts/credential-names';
 import { pino, stdTimeFunctions } from 'pino';
@@ -30,13 +30,15 @@ for (const signal of ['SIGTERM', 'SIGINT'] as const) {
   });
 }
 
+let exitCode = 0;
 try {
   const worker = await startWorker(settings, log, { signal: stopping.signal });
-  await stopped;
+  await Promise.race([stopped, worker.deaf]);
+  if (!stopping.signal.aborted) exitCode = 1;
   log.info('stopping: no new wake-ups are taken');
   await worker.stop();
 } catch (error) {
   if (!stopping.signal.aborted) throw error;
 }
 log.info('stopped');
-process.exit(0);
+process.exit(exitCode);

@@ -22,6 +22,7 @@ const settingsSchema = z.object({
   AUTOMATIONS_LEASE_MS: whole(500, 600_000).default(30_000),
   AUTOMATIONS_WORKER_CONCURRENCY: whole(1, 10_000).default(200),
   AUTOMATIONS_BREAKER_RESET_MS: whole(100, 3_600_000).default(30_000),
+  AUTOMATIONS_SILENT_QUEUE_MS: whole(1_000, 3_600_000).default(60_000),
   EGRESS_ALLOW: z.string().default(''),
   LOG_LEVEL: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']).default('info'),
   ONWARD_TEST_CLOCK: z.enum(['', '0', '1', 'true', 'false']).default(''),
@@ -37,6 +38,8 @@ export type Settings = {
   concurrency: number;
   /** How long a target that failed too often is left alone before it is tried again, in ms; the same as the backend's. */
   breakerResetMs: number;
+  /** The queue is taken for deaf when places are free and wake-ups wait for so long, in ms, without one being handed out. */
+  silentForMs: number;
   allow: AllowList;
   logLevel: string;
   failPoints: string;
@@ -61,6 +64,7 @@ export function readSettings(env: NodeJS.ProcessEnv = process.env): Settings {
     leaseMs: valid.AUTOMATIONS_LEASE_MS,
     concurrency: valid.AUTOMATIONS_WORKER_CONCURRENCY,
     breakerResetMs: valid.AUTOMATIONS_BREAKER_RESET_MS,
+    silentForMs: valid.AUTOMATIONS_SILENT_QUEUE_MS,
     allow: allowed.allow,
     logLevel: valid.LOG_LEVEL,
     failPoints: isTest ? valid.ONWARD_FAIL_POINTS : '',

@@ -2,74 +2,163 @@
  * Takes wake-ups off the queue `automations`: the only file here that imports bullmq.
  *
  * A wake-up is a hint. A job whose lock is lost while its run is driven ends nothing: the lease in Postgres counts, and what BullMQ says
- * at such a job's end is swallowed. A wiped or unreachable Valkey stops new wake-ups and nothing else.
+ * at such a job's end is swallowed. A wiped or unreachable Valkey stops new wake-ups and nothing else. A consumer that has gone deaf (entries wait,
+ * places are free, nothing comes) is replaced by one on new connections; the old one keeps the locks of the jobs in hand until they are done.
  */
 import { AUTOMATIONS_QUEUE, QUEUE_PREFIX, type WakeUp, wakeUpSchema } from '@onward/contracts/queues';
 import { DelayedError, Worker } from 'bullmq';
 import { Redis } from 'ioredis';
 import type { Logger } from 'pino';
 import type { Rest } from './conversation.js';
+import { watchForSilence } from './watchdog.js';
 
 const SWALLOWED = /^(Missing (key|lock) for job|could not renew lock for job)/i;
 /** A job may stall as often as it likes: giving up on it is the backend's business. */
 const STALLS_ALLOWED = 1_000;
+/** The queue is looked at this often, in ms, and in any case several times before silence counts as deafness. */
+const LOOK_EVERY_MS = 10_000;
+const LOOKS_IN_A_SILENCE = 6;
+/** Where BullMQ keeps what waits to be handed out. */
+const WAITING_KEY = `${QUEUE_PREFIX}:${AUTOMATIONS_QUEUE}:wait`;
+/** A look is worth no longer wait than this, in ms. */
+const LOOK_TIMEOUT_MS = 2_000;
 
 export type WakeUps = {
   /** Takes no more and resolves when those in hand are done and Valkey knows: never, when Valkey is away. */
   stopTaking(): Promise<void>;
   disconnect(): void;
+  /** Resolves when a new consumer was as deaf as the one before it: the process had better begin anew. */
+  deaf: Promise<void>;
 };
 
 export function takeWakeUps({
   valkeyUrl,
   concurrency,
   leaseMs,
+  silentForMs,
   handle,
   log,
 }: {
   valkeyUrl: string;
   concurrency: number;
   leaseMs: number;
+  /** Silence for so long, in ms, while entries wait and places are free, is deafness. */
+  silentForMs: number;
   handle: (wakeUp: WakeUp, callId: number) => Promise<Rest>;
   log: Logger;
 }): WakeUps {
-  const connection = new Redis(valkeyUrl, { maxRetriesPerRequest: null, retryStrategy: (dials) => Math.min(dials * 100, 2_000) });
   let isAway = false;
+  let handOuts = 0;
+  let inHand = 0;
   const note = (error: Error): void => {
     if (SWALLOWED.test(error.message)) return void log.debug({ why: error.message }, 'the lock of a job was lost');
     if (!isAway) log.warn({ why: error.message || error.name }, 'trouble with Valkey; no new wake-ups are taken meanwhile');
     isAway = true;
   };
-  connection.on('error', note);
-  connection.on('ready', () => {
-    if (isAway) log.info('Valkey is reached again');
-    isAway = false;
+
+  const consume = (): Consumer => {
+    const connection = new Redis(valkeyUrl, { maxRetriesPerRequest: null, retryStrategy: (dials) => Math.min(dials * 100, 2_000) });
+    connection.on('error', note);
+    connection.on('ready', () => {
+      if (isAway) log.info('Valkey is reached again');
+      isAway = false;
+    });
+    const worker = new Worker(
+      AUTOMATIONS_QUEUE,
+      async (job, token) => {
+        handOuts += 1;
+        const wakeUp = wakeUpSchema.safeParse(job.data);
+        if (!wakeUp.success) return void log.warn({ jobId: job.id }, 'a job names no run and is dropped');
+        inHand += 1;
+        const rest = await handle(wakeUp.data, job.attemptsStarted).finally(() => {
+          inHand -= 1;
+        });
+        if (rest.kind !== 'not_due') return;
+        await job.moveToDelayed(Date.now() + rest.inMs, token);
+        throw new DelayedError();
+      },
+      {
+        connection,
+        prefix: QUEUE_PREFIX,
+        concurrency,
+        lockDuration: leaseMs,
+        lockRenewTime: Math.floor(leaseMs / 3),
+        stalledInterval: Math.floor(leaseMs / 3),
+        maxStalledCount: STALLS_ALLOWED,
+        removeOnComplete: { count: 0 },
+        removeOnFail: { count: 0 },
+      },
+    );
+    worker.on('error', note);
+    worker.on('failed', (job, error) => {
+      if (!SWALLOWED.test(error.message)) log.warn({ ...job?.data, why: error.message }, 'a run could not be driven to rest; its job is handed out again');
+    });
+    return { worker, connection };
+  };
+
+  let current = consume();
+  const retired = new Map<Consumer, Promise<void>>();
+  let sayDeaf: () => void = () => undefined;
+  const deaf = new Promise<void>((resolve) => {
+    sayDeaf = resolve;
   });
-  const worker = new Worker(
-    AUTOMATIONS_QUEUE,
-    async (job, token) => {
-      const wakeUp = wakeUpSchema.safeParse(job.data);
-      if (!wakeUp.success) return void log.warn({ jobId: job.id }, 'a job names no run and is dropped');
-      const rest = await handle(wakeUp.data, job.attemptsStarted);
-      if (rest.kind !== 'not_due') return;
-      await job.moveToDelayed(Date.now() + rest.inMs, token);
-      throw new DelayedError();
-    },
+  const endWatch = watchForSilence(
+    { handOuts: () => handOuts, hasFreePlace: () => inHand < concurrency, countWaiting: () => countWaiting(valkeyUrl) },
+    { lookEveryMs: Math.min(LOOK_EVERY_MS, Math.ceil(silentForMs / LOOKS_IN_A_SILENCE)), silentForMs },
     {
-      connection,
-      prefix: QUEUE_PREFIX,
-      concurrency,
-      lockDuration: leaseMs,
-      lockRenewTime: Math.floor(leaseMs / 3),
-      stalledInterval: Math.floor(leaseMs / 3),
-      maxStalledCount: STALLS_ALLOWED,
-      removeOnComplete: { count: 0 },
-      removeOnFail: { count: 0 },
+      rebuild: () => {
+        log.warn({ silentForMs }, 'wake-ups wait and none is handed out: the queue is listened to over new connections');
+        const old = current;
+        current = consume();
+        retired.set(
+          old,
+          old.worker.close().then(
+            () => old.connection.disconnect(),
+            () => undefined,
+          ),
+        );
+      },
+      giveUp: () => {
+        log.error({ silentForMs }, 'wake-ups wait and none is handed out, over new connections neither');
+        sayDeaf();
+      },
     },
   );
-  worker.on('error', note);
-  worker.on('failed', (job, error) => {
-    if (!SWALLOWED.test(error.message)) log.warn({ ...job?.data, why: error.message }, 'a run could not be driven to rest; its job is handed out again');
+  return {
+    deaf,
+    stopTaking: async () => {
+      endWatch();
+      await Promise.all([current.worker.close(), ...retired.values()]);
+    },
+    disconnect: () => {
+      endWatch();
+      for (const { worker, connection } of [current, ...retired.keys()]) {
+        void worker.disconnect().catch(() => undefined);
+        connection.disconnect();
+      }
+    },
+  };
+}
+
+type Consumer = { worker: Worker; connection: Redis };
+
+/**
+ * How many entries wait to be handed out; null when Valkey does not say. Asked over a connection of its own, made for the question: those that
+ * stand may be what is broken.
+ */
+async function countWaiting(valkeyUrl: string): Promise<number | null> {
+  const connection = new Redis(valkeyUrl, {
+    connectTimeout: LOOK_TIMEOUT_MS,
+    commandTimeout: LOOK_TIMEOUT_MS,
+    maxRetriesPerRequest: 1,
+    retryStrategy: () => null,
   });
-  return { stopTaking: () => worker.close(), disconnect: () => connection.disconnect() };
+  connection.on('error', () => undefined);
+  try {
+    return await connection.llen(WAITING_KEY);
+  } catch {
+    return null;
+  } finally {
+    connection.disconnect();
+  }
 }

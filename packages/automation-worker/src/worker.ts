@@ -27,6 +27,8 @@ const QUEUE_CLOSES_WITHIN_MS = 2_000;
 export type AutomationWorker = {
   /** Resolves when everything is closed, within 20 s. Never throws. */
   stop(): Promise<void>;
+  /** Resolves when the queue can no longer be heard, over new connections neither: whoever started the worker stops it and begins anew. */
+  deaf: Promise<void>;
 };
 
 /** Throws the reason of `signal` when it is aborted while waiting for the backend or Valkey. */
@@ -63,6 +65,7 @@ export async function startWorker(settings: Settings, log: Logger, { signal }: {
   log.info({ concurrency: settings.concurrency }, 'the worker takes wake-ups');
 
   return {
+    deaf: wakeUps.deaf,
     stop: async () => {
       stopping.abort();
       const closing = wakeUps.stopTaking().catch((error: unknown) => log.warn({ why: String(error) }, 'the queue could not be closed'));

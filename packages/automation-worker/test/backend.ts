@@ -148,7 +148,7 @@ export async function startBackend(script: Script = {}, { port = 0 }: { port?: n
     socket.on('data', (chunk: Buffer) => {
       for (const message of reader.push(chunk)) {
         const packet = readPacket(message);
-        if (!packet || verify(packet, { secret: SECRET, now: Date.now(), nonces }) !== 'ok') return void socket.destroy();
+        if (!packet || verify(packet, { secrets: [SECRET], now: Date.now(), nonces }) !== 'ok') return void socket.destroy();
         void answer(packet.pattern as Pattern, parseJson(packet.body), connection).then((doing) => {
           if (doing === 'cut') socket.destroy();
           else if (doing !== 'silent' && socket.writable) socket.write(encodeMessage({ id: packet.id, ...doing }));

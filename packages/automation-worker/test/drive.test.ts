@@ -20,7 +20,13 @@ async function start(script: Script = {}) {
   const target = await startTarget();
   onTestFinished(target.close);
   const parts = await startParts(script);
-  const perform = createPerform({ allow: target.allow, cut: new AbortController().signal, targets: startTargets(), failPoints: new FailPoints(), secret: SECRET });
+  const perform = createPerform({
+    allow: target.allow,
+    cut: new AbortController().signal,
+    targets: startTargets(),
+    failPoints: new FailPoints(),
+    secret: SECRET,
+  });
   const driver = { backend: parts.conversation, perform, stopping: new AbortController().signal };
   return { ...parts, target, run: (wakeUp = newWakeUp()): Promise<Rest> => drive(wakeUp, 1, driver) };
 }

@@ -13,6 +13,7 @@ import type { Step } from '../src/conversation.js';
 import { createPerform } from '../src/perform.js';
 import { MAX_TEXT_BYTES, performRequest } from '../src/perform-request.js';
 import { SECRET } from './backend.js';
+import { startTargets } from './parts.js';
 
 afterAll(closeEgress);
 
@@ -157,9 +158,20 @@ describe('secrets that come sealed with the step', () => {
   const RUN = '0198c0de-0000-7000-8000-000000000000';
   async function performSealed(target: Target, { secret = SECRET, step = `${RUN}|4` } = {}): Promise<Outcome> {
     const values = secretsFor(target);
-    const send = createPerform({ allow: target.allow, cut: new AbortController().signal, failPoints: new FailPoints(), secret: SECRET });
+    const send = createPerform({
+      allow: target.allow,
+      cut: new AbortController().signal,
+      targets: startTargets(),
+      failPoints: new FailPoints(),
+      secret: SECRET,
+    });
     const lease = { isConfirmed: () => true, lost: new AbortController().signal } as Step['lease'];
-    const work = { kind: 'send', request: requestOf(target, values), secrets: sealSecrets(values, { secrets: [secret], step }) } as Step['work'];
+    const work = {
+      kind: 'send',
+      request: requestOf(target, values),
+      target: { origin: target.origin, ratePerSecond: null, maxConcurrent: null, breakerNo: 0 },
+      secrets: sealSecrets(values, { secrets: [secret], step }),
+    } as Step['work'];
     return send({ runId: RUN, seq: 4, lease, work } as Step, new AbortController().signal);
   }
 

@@ -17,6 +17,7 @@ import { Redis } from 'ioredis';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { type Backend, claimed, internal, isRenewal, refused, rests, type Script, SECRET, startBackend } from './backend.js';
 import { newWakeUp } from './parts.js';
+import { startWire, type Wire } from './swallowing-wire.js';
 import { startTarget, type Target } from './target.js';
 
 const MAIN = fileURLToPath(new URL('../dist/main.js', import.meta.url));
@@ -382,6 +383,53 @@ describe('a job whose lock is lost while its run is driven', () => {
     expect(backend.of(UPDATE)).toHaveLength(1);
     expect(troubles(worker.output())).toEqual([]);
   });
+});
+
+describe('a queue that has gone silent', () => {
+  async function startDeafening(backend: Backend, over: Record<string, string> = {}): Promise<{ worker: Process; wire: Wire }> {
+    const wire = await startWire(valkey.url);
+    ends.push(wire.close);
+    const worker = await start(backend, { VALKEY_URL: wire.url, AUTOMATIONS_SILENT_QUEUE_MS: '2000', ...over });
+    const first = newWakeUp();
+    await wake(first);
+    await backend.until(PREPARE, ({ data }) => data['runId'] === first.runId);
+    return { worker, wire };
+  }
+
+  test('is listened to over new connections, and what waits is taken', async () => {
+    const backend = await startBackendOf();
+    const { worker, wire } = await startDeafening(backend);
+    wire.swallowPresent();
+    const wakeUp = newWakeUp();
+    await wake(wakeUp);
+    await backend.until(PREPARE, ({ data }) => data['runId'] === wakeUp.runId);
+    expect(worker.output()).toContain('the queue is listened to over new connections');
+    await stop(worker);
+  }, 60_000);
+
+  test('over new connections too ends the process with 1, after it has given its runs back', async () => {
+    const target = await startTargetOf({ answersAtOnce: false });
+    const backend = await startBackendOf({ ...sending(target), [ADVANCE]: () => ({ reply: { kind: 'advanced', seq: 2, node: 'node-2' } }) });
+    const { worker, wire } = await startDeafening(backend, { EGRESS_ALLOW: target.allowed });
+    const { response } = await target.nth(1);
+    wire.swallowPresent();
+    wire.swallowListeners();
+    await wake(newWakeUp());
+    await worker.said('stopping: no new wake-ups are taken');
+    expect(worker.output()).toContain('over new connections neither');
+    response.writeHead(204).end();
+    expect(await worker.exited).toEqual({ code: 1, signal: null });
+    expect(backend.work().at(-1)?.patterns).toEqual([UPDATE, ADVANCE, WAIT]);
+    expect(backend.of(PREPARE)).toHaveLength(1);
+  }, 90_000);
+
+  test('because nothing is there to do is left alone', async () => {
+    const backend = await startBackendOf();
+    const { worker } = await startDeafening(backend, { AUTOMATIONS_SILENT_QUEUE_MS: '1000' });
+    await new Promise((resolve) => setTimeout(resolve, 4_000));
+    expect(troubles(worker.output())).toEqual([]);
+    await stop(worker);
+  }, 60_000);
 });
 
 describe('a worker that is told to stop', () => {

@@ -60,7 +60,8 @@ function resultOf(error: unknown, interruption: string | null): MailResult {
   if (responseCode >= 400 && responseCode < 600) return failed('smtp_retryable', `The mail server refused for now: ${response}`);
   if (hadBegun(error))
     return { kind: 'uncertain', failure: failureOf('mail_uncertain', `The exchange broke off after the message had begun to leave: ${why}`) };
-  if (code === 'EENVELOPE') return failed('address_invalid', message);
+  // Refused before the server was asked. A reply that cannot be read comes under the same code and says nothing of the address.
+  if (code === 'EENVELOPE' && response === '') return failed('address_invalid', message);
   return failed('smtp_retryable', `The message did not leave: ${why}`);
 }
 

@@ -61,7 +61,7 @@ export async function startBackend({ begin, end = () => ({ reply: { kind: 'store
     socket.on('data', (chunk: Buffer) => {
       for (const message of reader.push(chunk)) {
         const packet = readPacket(message);
-        if (!packet || verify(packet, { secret: SECRET, now: Date.now(), nonces }) !== 'ok') return void socket.destroy();
+        if (!packet || verify(packet, { secrets: [SECRET], now: Date.now(), nonces }) !== 'ok') return void socket.destroy();
         const doing = decide(packet.pattern, parseJson(packet.body));
         if (doing === 'cut') socket.destroy();
         else if (doing !== 'silent') socket.write(encodeMessage({ id: packet.id, ...doing }));

@@ -3,14 +3,14 @@ import { afterEach, describe, expect, test } from 'vitest';
 import { handOver } from '../src/hand-over.js';
 import { openSmtpTransport } from '../src/smtp-transport.js';
 import { messageOf } from './message.js';
-import { type RawSmtpServer, type Stage, startRawSmtpServer } from './raw-smtp-server.js';
+import { type Misbehaviour, type RawSmtpServer, type Stage, startRawSmtpServer } from './raw-smtp-server.js';
 
 const ends: (() => Promise<void> | void)[] = [];
 afterEach(async () => {
   for (const end of ends.splice(0).reverse()) await end();
 });
 
-async function serve(script: RawSmtpServer['script'] = {}, options: { pipelining?: boolean } = {}): Promise<RawSmtpServer> {
+async function serve(script: RawSmtpServer['script'] = {}, options: { offers?: readonly string[] } = {}): Promise<RawSmtpServer> {
   const server = await startRawSmtpServer(options);
   server.script = script;
   ends.push(server.close);
@@ -85,7 +85,7 @@ describe('a reply of the server decides', () => {
     ['end', '554 5.7.1 spam', 'smtp_permanent'],
   ])('at %s: %s', async (stage, reply, code) => {
     for (const pipelining of [false, true]) {
-      const server = await serve({ [stage]: { reply } }, { pipelining });
+      const server = await serve({ [stage]: { reply } }, { offers: pipelining ? ['PIPELINING'] : [] });
       const result = await handOver(transportTo(server.url), messageOf());
       expect(result).toMatchObject({ kind: 'failed', failure: { code, message: expect.stringContaining(reply) } });
     }
@@ -99,14 +99,14 @@ describe('without a reply it depends on whether the message had begun to leave',
 
   test.each(cases)('a connection cut at %s is %s', async (stage, code) => {
     for (const pipelining of [false, true]) {
-      const server = await serve({ [stage]: 'cut' }, { pipelining });
+      const server = await serve({ [stage]: 'cut' }, { offers: pipelining ? ['PIPELINING'] : [] });
       expect(await verdictOf(server.url)).toBe(code);
     }
   });
 
   test.each(cases)('a deadline passed at %s is %s', async (stage, code) => {
     for (const pipelining of [false, true]) {
-      const server = await serve({ [stage]: 'silent' }, { pipelining });
+      const server = await serve({ [stage]: 'silent' }, { offers: pipelining ? ['PIPELINING'] : [] });
       expect(await verdictOf(server.url, { deadlineMs: 300 })).toBe(code);
     }
   });
@@ -143,6 +143,76 @@ describe('without a reply it depends on whether the message had begun to leave',
     const server = await serve({ end: 'silent' });
     const result = await handOver(transportTo(server.url), messageOf(), { deadlineMs: 300 });
     expect(result).toMatchObject({ kind: 'uncertain', failure: { message: expect.stringContaining('300 ms') } });
+  });
+});
+
+/** What a fault at each place of the exchange means, one line each: nothing is missing between the first dial and the last reply. */
+describe('the whole exchange', () => {
+  type Class = 'retryable' | 'permanent' | 'uncertain' | 'sent';
+  const KINDS = { smtp_retryable: 'retryable', smtp_permanent: 'permanent', mail_uncertain: 'uncertain', sent: 'sent' } as Record<string, Class>;
+  const AUTH = { offers: ['AUTH PLAIN LOGIN'], login: 'user:password@' };
+  const TLS = { offers: ['STARTTLS'], query: '?requireTLS=true' };
+  const silent = ['silent'] as const;
+
+  test.each<[Stage, Misbehaviour, Class, { offers?: readonly string[]; login?: string; query?: string }?]>([
+    ['greeting', { reply: '421 4.3.2 too busy' }, 'retryable'],
+    ['greeting', { reply: '554 5.3.2 no service here' }, 'retryable'],
+    ['greeting', { reply: 'hello' }, 'retryable'],
+    ['greeting', 'cut', 'retryable'],
+    ['greeting', ...silent, 'retryable'],
+    ['helo', { reply: '502 5.5.1 not today' }, 'retryable'],
+    ['helo', { reply: '421 closing' }, 'retryable'],
+    ['helo', 'cut', 'retryable'],
+    ['ehlo', 'cut', 'retryable'],
+    ['ehlo', ...silent, 'retryable'],
+    ['starttls', { reply: '454 4.7.0 TLS not available' }, 'retryable', TLS],
+    ['starttls', { reply: '502 5.5.1 no' }, 'retryable', TLS],
+    ['starttls', { reply: '220 go ahead\r\nthis is no handshake' }, 'retryable', TLS],
+    ['starttls', 'cut', 'retryable', TLS],
+    ['starttls', ...silent, 'retryable', TLS],
+    ['auth', { reply: '535 5.7.8 wrong' }, 'retryable', AUTH],
+    ['auth', { reply: '454 4.7.0 try later' }, 'retryable', AUTH],
+    ['auth', 'cut', 'retryable', AUTH],
+    ['auth', ...silent, 'retryable', AUTH],
+    ['mail', { reply: '451 4.3.0 try later' }, 'retryable'],
+    ['mail', { reply: '421 4.3.2 closing' }, 'retryable'],
+    ['mail', { reply: '550 5.7.1 sender refused' }, 'permanent'],
+    ['mail', { reply: 'what' }, 'retryable'],
+    ['mail', 'cut', 'retryable'],
+    ['mail', ...silent, 'retryable'],
+    ['rcpt', { reply: '450 4.2.0 mailbox busy' }, 'retryable'],
+    ['rcpt', { reply: '550 5.1.1 no such user' }, 'permanent'],
+    ['rcpt', { reply: '553 5.1.3 bad address' }, 'permanent'],
+    ['rcpt', { reply: 'what' }, 'retryable'],
+    ['rcpt', 'cut', 'retryable'],
+    ['rcpt', ...silent, 'retryable'],
+    ['data', { reply: '451 4.3.0 try later' }, 'retryable'],
+    ['data', { reply: '554 5.5.1 no valid recipients' }, 'permanent'],
+    ['data', { reply: 'what' }, 'retryable'],
+    ['data', 'cut', 'retryable'],
+    ['data', ...silent, 'retryable'],
+    ['body', 'cut', 'uncertain'],
+    ['body', ...silent, 'uncertain'],
+    ['end', { reply: '250 2.0.0 queued' }, 'sent'],
+    ['end', { reply: '451 4.3.0 try later' }, 'retryable'],
+    ['end', { reply: '452 4.3.1 no room' }, 'retryable'],
+    ['end', { reply: '550 5.7.1 spam' }, 'permanent'],
+    ['end', { reply: '552 5.3.4 too big' }, 'permanent'],
+    ['end', { reply: 'hello' }, 'uncertain'],
+    ['end', { reply: '999 hello' }, 'uncertain'],
+    ['end', { reply: '354 go ahead' }, 'uncertain'],
+    ['end', { part: '250 2.0.0 que' }, 'uncertain'],
+    ['end', 'cut', 'uncertain'],
+    ['end', ...silent, 'uncertain'],
+  ])('at %s: %j is %s', async (stage, misbehaviour, expected, { offers = [], login = '', query = '' } = {}) => {
+    for (const more of [[], ['PIPELINING']]) {
+      // HELO is tried only when EHLO is not known.
+      const before = stage === 'helo' ? { ehlo: { reply: '500 5.5.1 what' } } : {};
+      const server = await serve({ ...before, [stage]: misbehaviour }, { offers: [...offers, ...more] });
+      const url = `smtp://${login}127.0.0.1:${server.port}/${query}`;
+      const verdict = await verdictOf(url, misbehaviour === 'silent' ? { deadlineMs: 300 } : {});
+      expect(KINDS[verdict] ?? verdict).toBe(expected);
+    }
   });
 });
 

@@ -6,7 +6,7 @@ import { once } from 'node:events';
 import { type AddressInfo, type Socket, createServer } from 'node:net';
 
 /** `body`: the first bytes of the message are there; `end`: all of it is, up to the final dot. */
-export type Stage = 'greeting' | 'ehlo' | 'mail' | 'rcpt' | 'data' | 'body' | 'end';
+export type Stage = 'greeting' | 'ehlo' | 'helo' | 'starttls' | 'auth' | 'mail' | 'rcpt' | 'data' | 'body' | 'end';
 /** A reply line, part of one and then a cut connection, a cut connection, or no answer at all. */
 export type Misbehaviour = { reply: string } | { part: string } | 'cut' | 'silent';
 
@@ -31,15 +31,19 @@ export interface RawSmtpServer {
 const USUAL: Record<Exclude<Stage, 'body'>, string> = {
   greeting: '220 raw.example.test ESMTP',
   ehlo: '250 raw.example.test',
+  helo: '250 raw.example.test',
+  starttls: '220 go ahead',
+  auth: '235 2.7.0 welcome',
   mail: '250 2.1.0 sender ok',
   rcpt: '250 2.1.5 recipient ok',
   data: '354 go ahead',
   end: '250 2.0.0 queued as 7F3A',
 };
 
-const VERBS: Record<string, Stage> = { EHLO: 'ehlo', HELO: 'ehlo', MAIL: 'mail', RCPT: 'rcpt', DATA: 'data' };
+const VERBS: Record<string, Stage> = { EHLO: 'ehlo', HELO: 'helo', STAR: 'starttls', AUTH: 'auth', MAIL: 'mail', RCPT: 'rcpt', DATA: 'data' };
 
-export async function startRawSmtpServer({ pipelining = false }: { pipelining?: boolean } = {}): Promise<RawSmtpServer> {
+/** `offers`: the extensions it names at EHLO. It knows no TLS: after STARTTLS whatever comes is no command. */
+export async function startRawSmtpServer({ offers = [] }: { offers?: readonly string[] } = {}): Promise<RawSmtpServer> {
   const sockets = new Set<Socket>();
   const waiting: { stage: Stage; resolve: () => void }[] = [];
 
@@ -67,7 +71,8 @@ export async function startRawSmtpServer({ pipelining = false }: { pipelining?: 
       }
       if (misbehaviour && 'part' in misbehaviour) socket.end(misbehaviour.part);
       else if (misbehaviour) socket.write(`${misbehaviour.reply}\r\n`);
-      else if (stage === 'ehlo' && pipelining) socket.write('250-raw.example.test\r\n250 PIPELINING\r\n');
+      else if (stage === 'ehlo')
+        socket.write(['raw.example.test', ...offers].map((text, nth) => `250${nth === offers.length ? ' ' : '-'}${text}\r\n`).join(''));
       else if (stage !== 'body') socket.write(`${USUAL[stage]}\r\n`);
       return !misbehaviour;
     };

@@ -34,14 +34,18 @@ export function sign({ secret, pattern, body, id }: { secret: string; pattern: s
 }
 
 /**
- * Whether the packet is authentic, of now and not seen before. The answer does not say which of the three failed, and takes the same
- * time for every wrong MAC. Only authentic packets reach the memory of nonces, so a stranger cannot fill it.
+ * Whether the packet is authentic under one of the secrets (two while one is being replaced), of now and not seen before. The answer says
+ * neither which of these failed nor which secret fitted, and takes the same time for every MAC: all secrets are always tried. Only authentic
+ * packets reach the memory of nonces, so a stranger cannot fill it; it is one memory for all secrets.
  */
-export function verify(packet: Packet, { secret, now, nonces }: { secret: string; now: number; nonces: NonceMemory }): 'ok' | 'unauthenticated' {
+export function verify(packet: Packet, { secrets, now, nonces }: { secrets: readonly string[]; now: number; nonces: NonceMemory }): 'ok' | 'unauthenticated' {
   const { id, pattern, auth, body } = packet;
-  const expected = macOf({ secret, at: auth.at, nonce: auth.nonce, id, pattern, body });
   const given = Buffer.from(auth.mac, 'hex');
-  const isAuthentic = given.length === expected.length && timingSafeEqual(given, expected);
+  const fits = secrets.map((secret) => {
+    const expected = macOf({ secret, at: auth.at, nonce: auth.nonce, id, pattern, body });
+    return given.length === expected.length && timingSafeEqual(given, expected);
+  });
+  const isAuthentic = fits.includes(true);
   const isOfNow = Math.abs(now - auth.at) <= WINDOW_MS;
   return isAuthentic && isOfNow && nonces.remember(auth.nonce, auth.at, now) ? 'ok' : 'unauthenticated';
 }

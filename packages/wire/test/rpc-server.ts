@@ -42,7 +42,8 @@ export async function startRpcServer(handle: (call: Call) => void, { port = 0, s
         const packet = readPacket(message);
         if (!packet) return void socket.destroy();
         const send = (answer: Answer | object) => void socket.write(encodeMessage(answer));
-        if (verify(packet, { secret, now: Date.now(), nonces }) !== 'ok') return send({ id: packet.id, error: { code: 'unauthenticated', detail: '' } });
+        if (verify(packet, { secrets: [secret], now: Date.now(), nonces }) !== 'ok')
+          return send({ id: packet.id, error: { code: 'unauthenticated', detail: '' } });
         handle({
           id: packet.id,
           pattern: packet.pattern,

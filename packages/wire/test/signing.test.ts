@@ -11,7 +11,7 @@ function signed(over: Partial<{ secret: string; pattern: string; body: string; i
 }
 
 function judge(packet: Packet, { now = NOW, nonces = new NonceMemory() } = {}): string {
-  return verify(packet, { secret, now, nonces });
+  return verify(packet, { secrets: [secret], now, nonces });
 }
 
 describe('a packet', () => {
@@ -21,6 +21,26 @@ describe('a packet', () => {
 
   test('signed with another secret is not', () => {
     expect(judge(signed({ secret: `${secret}.` }))).toBe('unauthenticated');
+  });
+
+  test('signed with either of two secrets is taken, and with a third is not', () => {
+    const previous = 'the secret that is being replaced';
+    const nonces = new NonceMemory();
+    const judgeUnderBoth = (packet: Packet) => verify(packet, { secrets: [secret, previous], now: NOW, nonces });
+    expect([signed(), signed({ secret: previous }), signed({ secret: `${secret}.` })].map(judgeUnderBoth)).toEqual(['ok', 'ok', 'unauthenticated']);
+    expect(nonces.size).toBe(2);
+  });
+
+  test('is taken once, whichever secret signed its nonce before', () => {
+    const previous = 'the secret that is being replaced';
+    const nonces = new NonceMemory();
+    const packet = signed({ secret: previous });
+    expect(verify(packet, { secrets: [secret, previous], now: NOW, nonces })).toBe('ok');
+    expect(verify(packet, { secrets: [previous], now: NOW, nonces })).toBe('unauthenticated');
+  });
+
+  test('is not taken when there is no secret', () => {
+    expect(verify(signed(), { secrets: [], now: NOW, nonces: new NonceMemory() })).toBe('unauthenticated');
   });
 
   test.each<[string, (packet: Packet) => Packet]>([

@@ -18,17 +18,29 @@ export const MAX_UNCERTAIN_RESENDS = 3;
 
 export type Judgement = { verb: 'advance'; port: string } | { verb: Exclude<Verb, 'advance'>; port?: undefined };
 
-/** Failures in which bytes left and no complete answer came back. Under the policy `stop` nobody may guess what the target did. */
-const MAY_HAVE_HAPPENED: ReadonlySet<FailureCode> = new Set(['timeout', 'response_cut']);
+/** Failures without a complete answer, and whether bytes are taken to have left when the sender does not say so. */
+const UNANSWERED: Partial<Record<FailureCode, boolean>> = { timeout: true, response_cut: true, network: false };
 
-/** A broken connection is one only when bytes had left, which the sender says in the detail. */
+/** Did bytes leave and no complete answer come back? The sender says in the detail whether they left. */
 function mayHaveHappened({ code, detail }: Failure): boolean {
-  const hasLeft = typeof detail === 'object' && detail !== null && !Array.isArray(detail) && detail['mayHaveBeenSent'] === true;
-  return MAY_HAVE_HAPPENED.has(code) || (code === 'network' && hasLeft);
+  const hasLeftByDefault = UNANSWERED[code];
+  if (hasLeftByDefault === undefined) return false;
+  const said = typeof detail === 'object' && detail !== null && !Array.isArray(detail) ? detail['mayHaveBeenSent'] : undefined;
+  return typeof said === 'boolean' ? said : hasLeftByDefault;
+}
+
+/**
+ * The outcome as it is recorded and judged. Under the policy `stop` nobody may guess what a target did with bytes that left and were not
+ * answered: what the sender calls failed is uncertain then. Under `resend` it stays a failure, which the same key makes safe to repeat.
+ */
+export function asRecorded(outcome: Outcome, { uncertainPolicy }: Pick<PlanNode, 'uncertainPolicy'>): Outcome {
+  if (outcome.kind !== 'failed' || uncertainPolicy !== 'stop' || !mayHaveHappened(outcome.failure)) return outcome;
+  return { kind: 'uncertain', failure: outcome.failure };
 }
 
 /** `tally` counts the failed and uncertain attempts of this step before the outcome in hand. */
-export function judge(outcome: Outcome, node: Pick<PlanNode, 'hasFailedPort' | 'uncertainPolicy'>, tally: Tally): Judgement {
+export function judge(told: Outcome, node: Pick<PlanNode, 'hasFailedPort' | 'uncertainPolicy'>, tally: Tally): Judgement {
+  const outcome = asRecorded(told, node);
   switch (outcome.kind) {
     case 'done':
       return { verb: 'advance', port: outcome.port ?? 'next' };
@@ -43,9 +55,7 @@ export function judge(outcome: Outcome, node: Pick<PlanNode, 'hasFailedPort' | '
   }
 }
 
-function judgeFailure(failure: Failure, node: Pick<PlanNode, 'hasFailedPort' | 'uncertainPolicy'>, tally: Tally): Judgement {
-  const { code } = failure;
-  if (node.uncertainPolicy === 'stop' && mayHaveHappened(failure)) return { verb: 'dead-letter' };
+function judgeFailure({ code }: Failure, node: Pick<PlanNode, 'hasFailedPort'>, tally: Tally): Judgement {
   const { retryable } = FAILURES[code];
   if (retryable && tally.failed + 1 < MAX_ATTEMPTS) return { verb: 'retry' };
   if (node.hasFailedPort) return { verb: 'advance', port: 'failed' };

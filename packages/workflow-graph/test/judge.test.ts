@@ -3,7 +3,7 @@ import { failed, type Outcome } from '@onward/contracts/outcome';
 import { VERBS } from '@onward/contracts/patterns';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { judge, MAX_ATTEMPTS, MAX_UNCERTAIN_RESENDS } from '../src/judge.js';
+import { asRecorded, judge, MAX_ATTEMPTS, MAX_UNCERTAIN_RESENDS } from '../src/judge.js';
 
 const plain = { hasFailedPort: false, uncertainPolicy: 'resend' } as const;
 const handled = { hasFailedPort: true, uncertainPolicy: 'resend' } as const;
@@ -67,6 +67,36 @@ describe('judge', () => {
     expect(judge(failed('response_cut', 'cut'), strict, tally())).toEqual({ verb: 'dead-letter' });
     expect(judge(failed('network', 'refused'), strict, tally())).toEqual({ verb: 'retry' });
     expect(judge(failed('timeout', 'no answer'), plain, tally())).toEqual({ verb: 'retry' });
+  });
+
+  // Every line of the rule for sends that were not answered: what it is recorded as, and the verbs after 0, 1, 2 and 3 of its kind before.
+  const sent = { detail: { mayHaveBeenSent: true } };
+  const unsent = { detail: { mayHaveBeenSent: false } };
+  test.each<[policy: 'resend' | 'stop', what: string, outcome: Outcome, recorded: Outcome['kind'], verbs: string[]]>([
+    ['resend', 'nobody knows', uncertain, 'uncertain', ['retry', 'retry', 'retry', 'dead-letter']],
+    ['resend', 'no answer in time, bytes left', failed('timeout', 'x', sent), 'failed', ['retry', 'retry', 'dead-letter', 'dead-letter']],
+    ['resend', 'reset, bytes left', failed('network', 'x', sent), 'failed', ['retry', 'retry', 'dead-letter', 'dead-letter']],
+    ['resend', 'answer cut', failed('response_cut', 'x', sent), 'failed', ['retry', 'retry', 'dead-letter', 'dead-letter']],
+    ['resend', 'nothing left', failed('network', 'x', unsent), 'failed', ['retry', 'retry', 'dead-letter', 'dead-letter']],
+    ['stop', 'nobody knows', uncertain, 'uncertain', ['dead-letter', 'dead-letter', 'dead-letter', 'dead-letter']],
+    ['stop', 'no answer in time, bytes left', failed('timeout', 'x', sent), 'uncertain', ['dead-letter', 'dead-letter', 'dead-letter', 'dead-letter']],
+    ['stop', 'no answer in time, nobody says what left', failed('timeout', 'x'), 'uncertain', ['dead-letter', 'dead-letter', 'dead-letter', 'dead-letter']],
+    ['stop', 'reset, bytes left', failed('network', 'x', sent), 'uncertain', ['dead-letter', 'dead-letter', 'dead-letter', 'dead-letter']],
+    ['stop', 'answer cut', failed('response_cut', 'x', sent), 'uncertain', ['dead-letter', 'dead-letter', 'dead-letter', 'dead-letter']],
+    ['stop', 'no connection in time, nothing left', failed('timeout', 'x', unsent), 'failed', ['retry', 'retry', 'dead-letter', 'dead-letter']],
+    ['stop', 'nothing left', failed('network', 'x', unsent), 'failed', ['retry', 'retry', 'dead-letter', 'dead-letter']],
+    ['stop', 'answered 503', retryable, 'failed', ['retry', 'retry', 'dead-letter', 'dead-letter']],
+    ['stop', 'answered 404', permanent, 'failed', ['fail', 'fail', 'fail', 'fail']],
+    ['stop', 'larger than allowed', failed('response_too_large', 'x', sent), 'failed', ['fail', 'fail', 'fail', 'fail']],
+  ])('under %s, %s', (uncertainPolicy, _what, outcome, recorded, verbs) => {
+    for (const hasFailedPort of [false, true]) {
+      const node = { hasFailedPort, uncertainPolicy };
+      expect(asRecorded(outcome, node)).toEqual({ ...outcome, kind: recorded });
+      const judged = [0, 1, 2, 3].map((count) => judge(outcome, node, recorded === 'uncertain' ? tally(0, count) : tally(count)).verb);
+      // A failed port takes what has failed for good; what is uncertain never leaves by it.
+      const isHandled = hasFailedPort && recorded === 'failed';
+      expect(judged).toEqual(isHandled ? verbs.map((verb) => (verb === 'retry' ? verb : 'advance')) : verbs);
+    }
   });
 
   test('every outcome has exactly one verb, and a port only where it advances', () => {

@@ -14,6 +14,11 @@ export function callerOf(request: Request): Caller | undefined {
   return callers.get(request);
 }
 
+/** Who sent the request, in words for a record. */
+export function nameOf(request: Request): string {
+  return `API key ${callerOf(request)?.name ?? 'unknown'}`;
+}
+
 /**
  * Lets in who brings a live API key. It stands before every HTTP route of the process and is asked by what the route's handler says
  * of itself, never by the text of the URL, so no spelling of a path gets around it; a route that says nothing is closed.

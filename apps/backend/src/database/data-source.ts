@@ -9,7 +9,12 @@ const STATEMENT_TIMEOUT_MS = 15_000;
 const LOCK_TIMEOUT_MS = 5_000;
 const IDLE_IN_TRANSACTION_TIMEOUT_MS = 30_000;
 
-/** The one pool of a backend process. `onPoolError` hears of idle connections that broke; they are replaced by themselves. */
+/** Renewals and readiness, in ms: a lease is not worth waiting longer for, and the client stops waiting when the server cannot even say so. */
+const VITAL_STATEMENT_TIMEOUT_MS = 3_000;
+const VITAL_ANSWER_TIMEOUT_MS = 4_000;
+const VITAL_POOL_SIZE = 2;
+
+/** The pool for all work of a backend process. `onPoolError` hears of idle connections that broke; they are replaced by themselves. */
 export function dataSourceOptions(url: string, poolSize: number, onPoolError: (error: unknown) => void): DataSourceOptions {
   return {
     type: 'postgres',
@@ -32,6 +37,24 @@ export function dataSourceOptions(url: string, poolSize: number, onPoolError: (e
     },
   };
 }
+
+/**
+ * A small pool of its own for what must not wait behind work: the renewals of leases and the question whether Postgres is there. However many
+ * transactions hold the other pool, a worker keeps its runs and the process says truly whether it is ready.
+ */
+export function createVitalSource(url: string, onPoolError: (error: unknown) => void): DataSource {
+  const options = dataSourceOptions(url, VITAL_POOL_SIZE, onPoolError);
+  return new DataSource({
+    ...options,
+    entities: [],
+    migrations: [],
+    applicationName: 'onward-backend-vital',
+    extra: { ...options.extra, statement_timeout: VITAL_STATEMENT_TIMEOUT_MS, query_timeout: VITAL_ANSWER_TIMEOUT_MS },
+  } as DataSourceOptions);
+}
+
+/** Injection token of the small pool. */
+export const VITAL_SOURCE = Symbol('vital source');
 
 export function createDataSource(url: string, poolSize: number, onPoolError: (error: unknown) => void): DataSource {
   return new DataSource(dataSourceOptions(url, poolSize, onPoolError));

@@ -6,6 +6,7 @@ const TEXTS = [
   /connection terminated/i,
   /client has encountered a connection error/i,
   /not queryable/i,
+  /query read timeout/i,
   /server closed the connection/i,
 ];
 

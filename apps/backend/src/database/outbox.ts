@@ -9,19 +9,42 @@ export type PlannedWakeUp = WakeUp & { delayMs: number };
 /** What a transaction wants the queues told once it has committed. Hints only: what is lost here the sweeper finds. */
 export type Outbox = { wakeUps: PlannedWakeUp[]; mail: MailJob[] };
 
-const outboxes = new WeakMap<Tx, Outbox>();
+/**
+ * Who puts hints on the queues. Never throws and never waits for a queue that is away. `takes` answers from memory: would the queue take one
+ * more wake-up that is due now, or later, on top of so many that are planned already?
+ */
+export type Teller = { tell(outbox: Outbox): void; takes(ask: { planned: number; isDelayed: boolean }): boolean };
+
+const outboxes = new WeakMap<Tx, { outbox: Outbox; takes: Teller['takes'] }>();
 
 /** The outbox of a transaction begun by `transactAndTell`. One made otherwise has nobody to tell, and its hints are dropped. */
 export function outboxOf(tx: Tx): Outbox {
-  const found = outboxes.get(tx);
-  if (found) return found;
-  const made: Outbox = { wakeUps: [], mail: [] };
-  outboxes.set(tx, made);
-  return made;
+  return (outboxes.get(tx) ?? open(tx, { wakeUps: [], mail: [] }, () => false)).outbox;
 }
 
-/** Who puts hints on the queues. Never throws and never waits for a queue that is away. */
-export type Teller = { tell(outbox: Outbox): void };
+/**
+ * Plans the wake-up of a run: the one way for whoever writes `woken_at`. Answers whether the queue is told after the commit; only then the
+ * caller sets `woken_at` with its write. Otherwise (the queue is long or away, or nobody tells) it stays null, and the sweeper finds the
+ * run as one that was never woken. Not promised: that the queue then takes it; what is lost on the way the sweeper finds as lost.
+ */
+export function planWakeUp(tx: Tx, wakeUp: PlannedWakeUp): boolean {
+  const { outbox, takes } = outboxes.get(tx) ?? open(tx, { wakeUps: [], mail: [] }, () => false);
+  if (!takes({ planned: outbox.wakeUps.length, isDelayed: wakeUp.delayMs > 0 })) return false;
+  outbox.wakeUps.push(wakeUp);
+  return true;
+}
+
+/** Takes back the plans for runs that were not written after all. */
+export function dropWakeUps(tx: Tx, runIds: ReadonlySet<string>): void {
+  const outbox = outboxOf(tx);
+  outbox.wakeUps = outbox.wakeUps.filter(({ runId }) => !runIds.has(runId));
+}
+
+function open(tx: Tx, outbox: Outbox, takes: Teller['takes']) {
+  const opened = { outbox, takes };
+  outboxes.set(tx, opened);
+  return opened;
+}
 
 const TRIES = 3;
 
@@ -34,7 +57,7 @@ export async function transactAndTell<Result>(source: DataSource, teller: Teller
     const outbox: Outbox = { wakeUps: [], mail: [] };
     try {
       const result = await transact(source, (tx) => {
-        outboxes.set(tx, outbox);
+        open(tx, outbox, (ask) => teller.takes(ask));
         return work(tx);
       });
       if (outbox.wakeUps.length > 0 || outbox.mail.length > 0) teller.tell(outbox);

@@ -1,11 +1,17 @@
-import { Controller, Get, Param, Query } from '@nestjs/common';
+import { Body, Controller, Get, HttpCode, Param, Post, Query, Req } from '@nestjs/common';
 import { ApiOperation, ApiTags } from '@nestjs/swagger';
+import type { Request } from 'express';
 import { DataSource } from 'typeorm';
 import { z } from 'zod';
+import { nameOf } from '../access/api-key.guard.js';
+import { transactAndTell } from '../database/outbox.js';
 import { rows } from '../database/sql.js';
+import { EventBus } from '../events/event-bus.js';
 import { instantKey, pageOf, pageQuery, type Place, seek } from '../http/page.js';
 import { Problem } from '../http/problem.js';
+import { Queues } from '../operations/queues.js';
 import { type Mailbox, MESSAGE_STATES, Message, type MessageState } from './message.entity.js';
+import { resolveMessage } from './resolve-message.js';
 
 const listSchema = z.strictObject({
   ...pageQuery('instant'),
@@ -13,6 +19,8 @@ const listSchema = z.strictObject({
   contactId: z.uuid().optional(),
   state: z.enum(MESSAGE_STATES).optional(),
 });
+
+const resolveBody = z.strictObject({ delivered: z.boolean() });
 
 /** A message without its content, as lists show it. */
 type MessageSummary = {
@@ -39,7 +47,11 @@ const SUMMARY = `
 @ApiTags('messages')
 @Controller('messages')
 export class MessagesController {
-  constructor(private readonly source: DataSource) {}
+  constructor(
+    private readonly source: DataSource,
+    private readonly queues: Queues,
+    private readonly bus: EventBus,
+  ) {}
 
   @Get()
   @ApiOperation({ summary: 'List messages, newest first; of a run, of a contact, or in a state' })
@@ -66,5 +78,17 @@ export class MessagesController {
     if (!message) throw new Problem('not_found', 'There is no such message');
     const { wokenAt: _, resultTry: __, ...shown } = message;
     return shown;
+  }
+
+  @Post(':id/resolve')
+  @HttpCode(200)
+  @ApiOperation({ summary: 'Say whether an uncertain message was delivered; its run has gone on and stays as it is' })
+  async resolve(
+    @Param('id', { schema: z.uuid() }) id: string,
+    @Body({ schema: resolveBody }) { delivered }: z.infer<typeof resolveBody>,
+    @Req() request: Request,
+  ) {
+    await transactAndTell(this.source, this.queues, (tx) => resolveMessage(tx, this.bus, { id, delivered, by: nameOf(request) }));
+    return this.get(id);
   }
 }

@@ -1,12 +1,16 @@
-import { Controller, Get, HttpStatus, Res } from '@nestjs/common';
+import { Controller, Get, HttpStatus, Inject, Res } from '@nestjs/common';
 import { ApiOperation, ApiTags } from '@nestjs/swagger';
 import type { Response } from 'express';
 import { DataSource } from 'typeorm';
 import { Public } from '../access/public.js';
+import { VITAL_SOURCE } from '../database/data-source.js';
 import { rows } from '../database/sql.js';
 import { Drain } from './drain.js';
 import { Queues } from './queues.js';
 import { Workers } from './workers.js';
+
+/** Who asks whether we are ready is answered within this time, in ms, whatever Postgres does. */
+const READY_WITHIN_MS = 2_000;
 
 /**
  * Is the process alive, and may traffic be sent to it? Without Postgres nothing can be accepted: not ready. Without Valkey everything is
@@ -17,7 +21,7 @@ import { Workers } from './workers.js';
 @Public()
 export class HealthController {
   constructor(
-    private readonly source: DataSource,
+    @Inject(VITAL_SOURCE) private readonly source: DataSource,
     private readonly queues: Queues,
     private readonly drain: Drain,
     private readonly workers: Workers,
@@ -41,11 +45,14 @@ export class HealthController {
   }
 
   private async postgres(): Promise<{ ok: boolean; detail: string }> {
-    try {
-      const [found] = await rows<{ readOnly: string }>(this.source, `SELECT current_setting('transaction_read_only') AS "readOnly"`);
-      return found?.readOnly === 'off' ? { ok: true, detail: 'reachable' } : { ok: false, detail: 'read-only' };
-    } catch (error) {
-      return { ok: false, detail: error instanceof Error ? error.message : String(error) };
-    }
+    const asked = rows<{ readOnly: string }>(this.source, `SELECT current_setting('transaction_read_only') AS "readOnly"`).then(
+      ([found]) => (found?.readOnly === 'off' ? { ok: true, detail: 'reachable' } : { ok: false, detail: 'read-only' }),
+      (error: unknown) => ({ ok: false, detail: error instanceof Error ? error.message : String(error) }),
+    );
+    let timer: NodeJS.Timeout | undefined;
+    const late = new Promise<{ ok: boolean; detail: string }>((resolve) => {
+      timer = setTimeout(() => resolve({ ok: false, detail: `no answer within ${READY_WITHIN_MS} ms` }), READY_WITHIN_MS);
+    });
+    return Promise.race([asked, late]).finally(() => clearTimeout(timer));
   }
 }

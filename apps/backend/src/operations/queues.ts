@@ -24,7 +24,9 @@ const JOB_OPTIONS = { attempts: 5, backoff: { type: 'fixed', delay: 1_000 }, rem
 const COMMAND_TIMEOUT_MS = 1_000;
 /** Above this many entries nothing more is put on the queue: the rows keep it, and the sweeper tops the queue up. */
 const LONG_QUEUE = 2_000;
+/** How old the count of entries may be; while it says that the queue is long it is read more often, so that it is topped up in time. */
 const DEPTH_EVERY_MS = 1_000;
+const LONG_DEPTH_EVERY_MS = 200;
 const CLOSE_TIMEOUT_MS = 2_000;
 
 /**
@@ -37,7 +39,12 @@ export class Queues implements Teller, OnApplicationShutdown {
   private readonly automations: Queue;
   private readonly mail: Queue;
   private results: Worker | undefined;
-  private depth = { known: 0, readAt: 0 };
+  /** What was counted last and what was put there since; without end while Valkey is away. */
+  private depth = { waiting: 0, delayed: 0 };
+  private depthReadAt = Number.NEGATIVE_INFINITY;
+  private reading: Promise<void> | undefined;
+  /** Entries on their way to the queue: a count read meanwhile may miss them. */
+  private adding = { waiting: 0, delayed: 0 };
   private lastWarned = 0;
   private isClosing = false;
 
@@ -71,15 +78,22 @@ export class Queues implements Teller, OnApplicationShutdown {
     void Promise.all([this.addWakeUps(wakeUps), this.addMail(mail)]).then(() => this.failPoints.reach('commit.after-enqueue'));
   }
 
-  /** Answers how many were put on the queue: none when Valkey is away or the queue is long. */
+  /** Answers how many were put on the queue: none when Valkey is away. Whether there is room was asked when they were planned. */
   async addWakeUps(wakeUps: readonly PlannedWakeUp[]): Promise<number> {
-    if (wakeUps.length === 0 || this.isClosing || !(await this.canTake())) return 0;
+    if (wakeUps.length === 0 || this.isClosing) return 0;
+    const delayed = wakeUps.filter(({ delayMs }) => delayMs > 0).length;
+    const added = { waiting: wakeUps.length - delayed, delayed };
+    this.depth = sum(this.depth, added);
+    this.adding = sum(this.adding, added);
     const jobs = wakeUps.map(({ runId, claimId, delayMs }) => ({
       name: EXECUTE_RUN,
       data: { runId, claimId } satisfies WakeUp,
       opts: { ...JOB_OPTIONS, jobId: claimId, ...(delayMs > 0 ? { delay: Math.ceil(delayMs) } : {}) },
     }));
-    return (await this.quietly(() => this.automations.addBulk(jobs))) ? jobs.length : 0;
+    const isAdded = (await this.quietly(() => this.automations.addBulk(jobs))) !== undefined;
+    this.adding = sum(this.adding, { waiting: -added.waiting, delayed: -added.delayed });
+    if (!isAdded) this.noteAway();
+    return isAdded ? jobs.length : 0;
   }
 
   async addMail(jobs: readonly MailJob[]): Promise<number> {
@@ -107,21 +121,52 @@ export class Queues implements Teller, OnApplicationShutdown {
     this.results.on('closed', () => connection.disconnect());
   }
 
-  /** Is it worth adding wake-ups: is the queue there, and not too long already? A hint, read at most once a second. Delayed ones do not count. */
-  async canTake(): Promise<boolean> {
-    const now = Date.now();
-    if (now - this.depth.readAt >= DEPTH_EVERY_MS) {
-      this.depth = { known: this.depth.known, readAt: now };
-      const counted = await this.quietly(() => this.automations.getJobCountByTypes('waiting', 'prioritized'));
-      this.depth.known = typeof counted === 'number' ? counted : Number.POSITIVE_INFINITY;
-    }
-    return this.depth.known <= LONG_QUEUE;
+  /** Would the queue take one more wake-up on top of so many planned ones? Answered from memory; an old count is read anew for the next who asks. */
+  takes({ planned, isDelayed }: { planned: number; isDelayed: boolean }): boolean {
+    void this.readDepth();
+    return (isDelayed ? this.depth.delayed : this.depth.waiting) + planned < LONG_QUEUE;
+  }
+
+  /** How many wake-ups the queue has room for: none when Valkey is away. What is due and what is delayed each has a place of its own. */
+  async room(): Promise<{ due: number; takesDelayed: boolean }> {
+    await this.readDepth();
+    return { due: Math.max(0, LONG_QUEUE - this.depth.waiting), takesDelayed: this.depth.delayed < LONG_QUEUE };
+  }
+
+  /** Which of these claims have an entry on the queue: waiting, delayed or in the hands of a worker. Null when Valkey cannot say. */
+  async standing(claimIds: readonly string[]): Promise<ReadonlySet<string> | null> {
+    const pipeline = this.producer.pipeline();
+    for (const claimId of claimIds) pipeline.exists(this.automations.toKey(claimId));
+    const answers = await this.quietly(() => pipeline.exec());
+    if (!answers || answers.some(([error]) => error !== null)) return null;
+    return new Set(claimIds.filter((_, index) => answers[index]?.[1] === 1));
   }
 
   /** Did Valkey answer when it was asked last? */
   async isThere(): Promise<boolean> {
-    await this.canTake();
-    return Number.isFinite(this.depth.known);
+    await this.readDepth();
+    return Number.isFinite(this.depth.waiting);
+  }
+
+  private readDepth(): Promise<void> {
+    const isLong = Number.isFinite(this.depth.waiting) && Math.max(this.depth.waiting, this.depth.delayed) >= LONG_QUEUE;
+    if (performance.now() - this.depthReadAt < (isLong ? LONG_DEPTH_EVERY_MS : DEPTH_EVERY_MS)) return this.reading ?? Promise.resolve();
+    this.depthReadAt = performance.now();
+    this.reading = this.countEntries().finally(() => {
+      this.reading = undefined;
+    });
+    return this.reading;
+  }
+
+  private async countEntries(): Promise<void> {
+    const counted = await this.quietly(() => this.automations.getJobCounts('wait', 'prioritized', 'delayed'));
+    if (!counted) return this.noteAway();
+    const { wait = 0, prioritized = 0, delayed = 0 } = counted;
+    this.depth = sum({ waiting: wait + prioritized, delayed }, this.adding);
+  }
+
+  private noteAway(): void {
+    this.depth = { waiting: Number.POSITIVE_INFINITY, delayed: Number.POSITIVE_INFINITY };
   }
 
   /** Is Valkey there, and set so that it throws nothing away? */
@@ -159,4 +204,10 @@ export class Queues implements Teller, OnApplicationShutdown {
     this.lastWarned = now;
     this.log.warn({ err: error }, 'Valkey cannot be used; runs wait in Postgres and are woken when it is back');
   }
+}
+
+type Depth = { waiting: number; delayed: number };
+
+function sum(one: Depth, other: Depth): Depth {
+  return { waiting: one.waiting + other.waiting, delayed: one.delayed + other.delayed };
 }

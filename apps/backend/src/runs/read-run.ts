@@ -57,7 +57,7 @@ export async function getRun(source: DataSource, id: string) {
   const attempts = await rows<Attempt>(source, `SELECT ${selectList(ATTEMPT_COLUMNS)} FROM attempts WHERE run_id = $1 ORDER BY seq, n`, [id]);
   const messages = await rows(
     source,
-    'SELECT id, seq, state, try, subject, to_mailbox AS "to", response, failure, skip_reason AS "skipReason" FROM messages WHERE run_id = $1 ORDER BY seq',
+    'SELECT id, seq, state, try, subject, to_mailbox AS "to", response, failure, skip_reason AS "skipReason", resolved FROM messages WHERE run_id = $1 ORDER BY seq',
     [id],
   );
   const notices = await rows(

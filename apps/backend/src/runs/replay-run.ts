@@ -1,11 +1,11 @@
 import { newId } from '../database/new-id.js';
-import { outboxOf } from '../database/outbox.js';
+import { planWakeUp } from '../database/outbox.js';
 import { change, rows } from '../database/sql.js';
 import { Problem } from '../http/problem.js';
 import { attemptsOf, type Checkpoint, changeRun, writeAttempt } from '../runtime/checkpoint.js';
 import { canMove, stateAfter } from '../runtime/moves.js';
 import { blank } from '../runtime/pass-nodes.js';
-import type { VersionReader } from '../workflows/read-version.js';
+import type { Version, VersionReader } from '../workflows/read-version.js';
 
 /**
  * Sends a failed or dead-lettered run back from the node at which it ended, on its own version or on a chosen one. The step is opened
@@ -13,7 +13,7 @@ import type { VersionReader } from '../workflows/read-version.js';
  * ended and is a conflict, and so is one whose contact is by now in another live run of the workflow.
  */
 export async function replayRun(checkpoint: Checkpoint, { versionId }: { versionId?: string | undefined }, versions: VersionReader): Promise<void> {
-  const { tx, run } = checkpoint;
+  const { run } = checkpoint;
   if (!canMove(run.state, 'replay')) throw new Problem('conflict', `Run ${run.id} is ${run.state}; only a failed or dead-lettered run can be replayed`);
   const version = await chosenVersion(checkpoint, versionId ?? run.versionId, versions);
   if (!version.compiled.node(run.node)) {
@@ -21,6 +21,15 @@ export async function replayRun(checkpoint: Checkpoint, { versionId }: { version
       errors: [{ path: 'versionId', message: `has no node "${run.node}"` }],
     });
   }
+  await reopenAt(checkpoint, version, run.node);
+}
+
+/**
+ * Opens a step at `node` under the next seq, on the given version. At the node at which the run ended an uncertain request is kept. Throws
+ * Problem `conflict` when the contact is by now in another live run of the workflow.
+ */
+export async function reopenAt(checkpoint: Checkpoint, version: Version, node: string): Promise<void> {
+  const { tx, run } = checkpoint;
   const reentryKey = version.settings.reentry === 'after_finishing' && run.contactId !== null ? `${run.workflowId}:${run.contactId}` : null;
   if (reentryKey !== null) {
     const [live] = await rows<{ id: string }>(tx, 'SELECT id FROM runs WHERE reentry_key = $1', [reentryKey]);
@@ -29,22 +38,22 @@ export async function replayRun(checkpoint: Checkpoint, { versionId }: { version
   const failed = (await attemptsOf(checkpoint, run.seq)).at(-1);
   const claimId = newId();
   const seq = run.seq + 1;
-  writeAttempt(checkpoint, { ...blank(checkpoint, seq, run.node, failed?.nodeType ?? version.compiled.node(run.node)?.type ?? 'unknown'), replayOf: run.seq });
+  writeAttempt(checkpoint, { ...blank(checkpoint, seq, node, version.compiled.node(node)?.type ?? 'unknown'), replayOf: run.seq });
   changeRun(checkpoint, {
     state: stateAfter(run.state, 'replay'),
     versionId: version.versionId,
+    node,
     seq,
     n: 1,
     takeovers: 0,
     dueAt: checkpoint.now,
-    wokenAt: checkpoint.realNow,
+    wokenAt: planWakeUp(tx, { runId: run.id, claimId, delayMs: 0 }) ? checkpoint.realNow : null,
     claimId,
     reentryKey,
     endReason: null,
     endedAt: null,
   });
-  if (failed?.status === 'uncertain' && version.versionId === run.versionId) await keepRequest(checkpoint, run.seq, seq);
-  outboxOf(tx).wakeUps.push({ runId: run.id, claimId, delayMs: 0 });
+  if (node === run.node && failed?.status === 'uncertain' && version.versionId === run.versionId) await keepRequest(checkpoint, run.seq, seq);
 }
 
 /** What may have happened is sent again under the same key and with the same body, so that the target can tell. */

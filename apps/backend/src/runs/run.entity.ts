@@ -40,6 +40,7 @@ export type WaitReason = (typeof WAIT_REASONS)[number];
 @Index('runs_wait_key', { synchronize: false })
 @Index('runs_held', { synchronize: false })
 @Index('runs_unwoken', { synchronize: false })
+@Index('runs_woken', { synchronize: false })
 @Index('runs_parked', { synchronize: false })
 @Index('runs_event_workflow', { synchronize: false })
 @Index('runs_workflow', ['workflowId', 'id'])

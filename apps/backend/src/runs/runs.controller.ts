@@ -5,7 +5,7 @@ import { ApiOperation, ApiTags } from '@nestjs/swagger';
 import type { Request } from 'express';
 import { DataSource } from 'typeorm';
 import { z } from 'zod';
-import { callerOf } from '../access/api-key.guard.js';
+import { nameOf } from '../access/api-key.guard.js';
 import { rows } from '../database/sql.js';
 import { transactAndTell } from '../database/outbox.js';
 import { EventBus } from '../events/event-bus.js';
@@ -16,7 +16,9 @@ import { VersionReader } from '../workflows/read-version.js';
 import { originText } from '../targets/origin-text.js';
 import { cancelRun } from './cancel-run.js';
 import { getRun, listRuns } from './read-run.js';
+import { listUncertain } from './list-uncertain.js';
 import { replayRun } from './replay-run.js';
+import { resolveRun } from './resolve-run.js';
 import { startManually } from './start-manually.js';
 import { retryNow, wakeNow } from './wake-run.js';
 import { withRun } from './with-run.js';
@@ -56,6 +58,8 @@ const refusalsQuery = z.strictObject({
   eventId: z.string().max(200).optional(),
 });
 const replayBody = z.strictObject({ versionId: z.uuid().optional() });
+const resolveBody = z.strictObject({ happened: z.boolean() });
+const uncertainQuery = z.strictObject({ ...pageQuery('instant'), resolved: z.enum(['true', 'false']).default('false') });
 const id = z.uuid();
 
 @ApiTags('runs')
@@ -72,7 +76,7 @@ export class RunsController {
   @ApiOperation({ summary: 'Start runs by hand; each contact is answered: started, or refused with the reason' })
   async start(@Body({ schema: startBody }) body: z.infer<typeof startBody>, @Req() request: Request) {
     const { workflowId, contacts = [], withoutContact = false, payload } = body;
-    const start = { workflowId, contacts, withoutContact, payload, startedBy: `API key ${callerOf(request)?.name ?? 'unknown'}` };
+    const start = { workflowId, contacts, withoutContact, payload, startedBy: nameOf(request) };
     const answers = await transactAndTell(this.source, this.queues, (tx) => startManually(tx, start, this.versions));
     if (!answers) throw new Problem('not_found', `There is no workflow ${workflowId}`, { errors: [{ path: 'workflowId', message: 'is not known' }] });
     return { results: answers };
@@ -147,6 +151,20 @@ export class RunsController {
   async replay(@Param('id', { schema: id }) runId: string, @Body({ schema: replayBody }) body: z.infer<typeof replayBody>) {
     await withRun(this.source, this.queues, runId, (checkpoint) => replayRun(checkpoint, body, this.versions));
     return this.show(runId);
+  }
+
+  @Post('runs/:id/resolve')
+  @HttpCode(200)
+  @ApiOperation({ summary: 'Say whether the uncertain request happened at which a run was given up: the run goes on behind it, or sends it again' })
+  async resolve(@Param('id', { schema: id }) runId: string, @Body({ schema: resolveBody }) { happened }: z.infer<typeof resolveBody>, @Req() request: Request) {
+    await withRun(this.source, this.queues, runId, (checkpoint) => resolveRun(checkpoint, { happened, by: nameOf(request) }, this.versions));
+    return this.show(runId);
+  }
+
+  @Get('uncertain-outcomes')
+  @ApiOperation({ summary: 'Requests and mails of which nobody knows whether they happened, the newest first; `resolved=true`: those a person has resolved' })
+  uncertain(@Query({ schema: uncertainQuery }) { resolved, ...page }: z.infer<typeof uncertainQuery>) {
+    return listUncertain(this.source, { isResolved: resolved === 'true' }, page);
   }
 
   private async show(runId: string) {

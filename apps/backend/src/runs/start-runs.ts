@@ -1,5 +1,5 @@
 import { newId } from '../database/new-id.js';
-import { outboxOf } from '../database/outbox.js';
+import { dropWakeUps, planWakeUp } from '../database/outbox.js';
 import { change, rows, type Tx } from '../database/sql.js';
 import { storableJson } from '../database/storable-json.js';
 import type { WorkflowSettings } from '../workflows/workflow-settings.js';
@@ -36,9 +36,8 @@ export async function startRuns(tx: Tx, planned: readonly PlannedRun[]): Promise
   const barred = await enterLedger(tx, inOrder);
   const tried = inOrder.filter((plan) => !barred.has(plan)).map((plan) => ({ plan, id: newId(), claimId: newId() }));
   const inserted = await insertRuns(tx, tried);
-  const started = tried.map(({ plan, id, claimId }): Started => {
+  const started = tried.map(({ plan, id }): Started => {
     if (!inserted.has(id)) return { planned: plan, refused: 'reentry_running' };
-    outboxOf(tx).wakeUps.push({ runId: id, claimId, delayMs: 0 });
     return { planned: plan, runId: id };
   });
   const all = [...started, ...[...barred].map((plan): Started => ({ planned: plan, refused: 'reentry_never' }))];
@@ -81,19 +80,21 @@ async function insertRuns(tx: Tx, tried: readonly { plan: PlannedRun; id: string
     contact_id: plan.contactId,
     event_id: plan.eventId,
     node: plan.node,
+    is_told: planWakeUp(tx, { runId: id, claimId, delayMs: 0 }),
     reentry_key: plan.reentry === 'after_finishing' && plan.contactId !== null ? `${plan.workflowId}:${plan.contactId}` : null,
   }));
   const inserted = await rows<{ id: string }>(
     tx,
     `INSERT INTO runs (id, claim_id, workflow_id, version_id, contact_id, event_id, node, reentry_key, state, seq, due_at, woken_at)
-     SELECT id, claim_id, workflow_id, version_id, contact_id, event_id, node, reentry_key, 'pending', 1, onward_now(), clock_timestamp()
+     SELECT id, claim_id, workflow_id, version_id, contact_id, event_id, node, reentry_key, 'pending', 1, onward_now(), CASE WHEN is_told THEN clock_timestamp() END
      FROM jsonb_to_recordset($1::jsonb)
-       AS one (ord integer, id uuid, claim_id uuid, workflow_id uuid, version_id uuid, contact_id uuid, event_id text, node text, reentry_key text)
+       AS one (ord integer, id uuid, claim_id uuid, workflow_id uuid, version_id uuid, contact_id uuid, event_id text, node text, is_told boolean, reentry_key text)
      ORDER BY ord
      ON CONFLICT DO NOTHING RETURNING id`,
     [storableJson(records)],
   );
   const ids = new Set(inserted.map(({ id }) => id));
+  if (ids.size < tried.length) dropWakeUps(tx, new Set(tried.flatMap(({ id }) => (ids.has(id) ? [] : [id]))));
   const contexts = tried.filter(({ id }) => ids.has(id)).map(({ id, plan }) => ({ run_id: id, context: plan.context }));
   if (contexts.length > 0) {
     await change(tx, `INSERT INTO run_contexts SELECT * FROM jsonb_populate_recordset(null::run_contexts, $1::jsonb)`, [storableJson(contexts)]);

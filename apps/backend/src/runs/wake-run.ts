@@ -1,5 +1,5 @@
 import { newId } from '../database/new-id.js';
-import { outboxOf } from '../database/outbox.js';
+import { planWakeUp } from '../database/outbox.js';
 import { Problem } from '../http/problem.js';
 import { type Checkpoint, changeRun } from '../runtime/checkpoint.js';
 
@@ -19,6 +19,6 @@ export function wakeNow(checkpoint: Checkpoint): void {
 
 function makeDue(checkpoint: Checkpoint): void {
   const claimId = newId();
-  changeRun(checkpoint, { dueAt: checkpoint.now, claimId, wokenAt: checkpoint.realNow });
-  outboxOf(checkpoint.tx).wakeUps.push({ runId: checkpoint.run.id, claimId, delayMs: 0 });
+  const isTold = planWakeUp(checkpoint.tx, { runId: checkpoint.run.id, claimId, delayMs: 0 });
+  changeRun(checkpoint, { dueAt: checkpoint.now, claimId, wokenAt: isTold ? checkpoint.realNow : null });
 }

@@ -5,6 +5,7 @@ import type { FailPoint } from '@onward/wire/fail-points';
 import { Inject, Injectable } from '@nestjs/common';
 import type { Logger } from 'pino';
 import { DataSource, QueryFailedError } from 'typeorm';
+import { VITAL_SOURCE } from '../database/data-source.js';
 import { transactAndTell } from '../database/outbox.js';
 import { attempt } from '../database/sql.js';
 import { LOGGER } from '../operations/logger.js';
@@ -37,6 +38,7 @@ type ItemReply = { reply: RuntimeReply } | { error: RpcError };
 export class FrameRunner {
   constructor(
     private readonly source: DataSource,
+    @Inject(VITAL_SOURCE) private readonly vital: DataSource,
     private readonly queues: Queues,
     private readonly kit: RuntimeKit,
     @Inject(LOGGER) private readonly log: Logger,
@@ -53,7 +55,7 @@ export class FrameRunner {
   /** The runs of a frame know nothing of each other: one that fails takes no other with it. */
   async frame(runs: readonly { items: readonly FrameItem[] }[]): Promise<FrameReply> {
     const renewals = runs.flatMap(({ items }) => (items.length === 1 ? items : [])).filter(isRenewal);
-    const renewed = await renewLeases(this.source, renewals, this.kit.settings.leaseMs).catch((error: unknown) => {
+    const renewed = await renewLeases(this.vital, renewals, this.kit.settings.leaseMs).catch((error: unknown) => {
       throw new RpcFailure(this.toError(error));
     });
     const answers = await Promise.all(
@@ -103,7 +105,7 @@ export class FrameRunner {
 
   private async renewAlone(item: FrameItem): Promise<ItemReply> {
     try {
-      return (await renewLeases(this.source, [item], this.kit.settings.leaseMs)).get(item) ?? { reply: refused('unknown_run') };
+      return (await renewLeases(this.vital, [item], this.kit.settings.leaseMs)).get(item) ?? { reply: refused('unknown_run') };
     } catch (error) {
       return { error: this.toError(error) };
     }

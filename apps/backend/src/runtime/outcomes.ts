@@ -3,7 +3,7 @@ import type { Outcome } from '@onward/contracts/outcome';
 import type { Tally } from '@onward/contracts/patterns';
 import type { Blocked } from '@onward/contracts/targets';
 import type { PlanNode } from '@onward/contracts/plan';
-import { judge } from '@onward/workflow-graph/judge';
+import { asRecorded, judge } from '@onward/workflow-graph/judge';
 import type { Attempt, AttemptStatus } from '../runs/attempt.entity.js';
 import { later } from '../targets/change-target.js';
 
@@ -23,7 +23,8 @@ export function tallyBefore(attempts: readonly Attempt[], n: number): Tally {
 }
 
 /** The attempt with its outcome recorded and judged. Judgement is the same function that the worker asks. */
-export function withOutcome(attempt: Attempt, outcome: Outcome, node: PlanNode, tally: Tally, now: Date): Attempt {
+export function withOutcome(attempt: Attempt, told: Outcome, node: PlanNode, tally: Tally, now: Date): Attempt {
+  const outcome = asRecorded(told, node);
   const judgement = judge(outcome, node, tally);
   const recorded: Attempt = {
     ...attempt,

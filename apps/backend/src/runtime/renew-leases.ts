@@ -16,7 +16,8 @@ export function isRenewal({ pattern, data }: FrameItem): boolean {
 
 /**
  * Prolongs the leases of all runs a worker holds, in one statement. Never raises an epoch, locks nothing longer than itself and takes no
- * part in what a frame may repeat. It waits for no run: one that is locked is neither renewed nor refused, and the next renewal asks again. A run that is under another claim or epoch by now is refused: its worker lets go of it.
+ * part in what a frame may repeat. It waits for no run: one that is locked is neither renewed nor refused, and the next renewal asks again.
+ * `source` is the pool for what must not wait behind work. A run that is under another claim or epoch by now is refused: its worker lets go of it.
  */
 export async function renewLeases(source: DataSource, items: readonly FrameItem[], leaseMs: number): Promise<Map<FrameItem, Renewed>> {
   if (items.length === 0) return new Map();

@@ -1,6 +1,6 @@
 import type { Outcome } from '@onward/contracts/outcome';
 import { newId } from '../database/new-id.js';
-import { outboxOf } from '../database/outbox.js';
+import { planWakeUp } from '../database/outbox.js';
 import { change, rows, type Tx } from '../database/sql.js';
 import { storableJson } from '../database/storable-json.js';
 import type { Run } from '../runs/run.entity.js';
@@ -21,11 +21,12 @@ export async function resolveWait(tx: Tx, { runId, key, outcome }: { runId: stri
     return (await change(tx, 'UPDATE runs SET resolution = $2 WHERE id = $1', [runId, storableJson(outcome)])) === 1;
   }
   const claimId = newId();
-  await change(tx, `UPDATE runs SET resolution = $2, claim_id = $3, due_at = onward_now(), woken_at = clock_timestamp() WHERE id = $1 AND resolution IS NULL`, [
-    runId,
-    storableJson(outcome),
-    claimId,
-  ]);
-  outboxOf(tx).wakeUps.push({ runId, claimId, delayMs: 0 });
+  const isTold = planWakeUp(tx, { runId, claimId, delayMs: 0 });
+  await change(
+    tx,
+    `UPDATE runs SET resolution = $2, claim_id = $3, due_at = onward_now(), woken_at = CASE WHEN $4 THEN clock_timestamp() END
+     WHERE id = $1 AND resolution IS NULL`,
+    [runId, storableJson(outcome), claimId, isTold],
+  );
   return true;
 }

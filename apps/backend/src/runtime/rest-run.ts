@@ -1,6 +1,6 @@
 import type { Run } from '../runs/run.entity.js';
 import { newId } from '../database/new-id.js';
-import { outboxOf } from '../database/outbox.js';
+import { planWakeUp } from '../database/outbox.js';
 import { type Checkpoint, changeRun } from './checkpoint.js';
 import { type Move, stateAfter } from './moves.js';
 
@@ -17,13 +17,13 @@ export function restRun(checkpoint: Checkpoint, move: Extract<Move, 'wait' | 'as
   const claimId = newId();
   const delayMs = resting.dueAt ? Math.max(0, resting.dueAt.getTime() - checkpoint.now.getTime()) : null;
   const isParked = resting.waitReason === 'target';
-  const isWoken = delayMs !== null && delayMs <= WAKE_AHEAD_MS && !resting.isHeld && !isParked;
+  const isSoon = delayMs !== null && delayMs <= WAKE_AHEAD_MS && !resting.isHeld && !isParked;
+  const isTold = isSoon && planWakeUp(checkpoint.tx, { runId: checkpoint.run.id, claimId, delayMs });
   changeRun(checkpoint, {
     ...resting,
     state: stateAfter(checkpoint.run.state, move),
     claimId,
     leaseUntil: null,
-    wokenAt: isWoken ? checkpoint.realNow : null,
+    wokenAt: isTold ? checkpoint.realNow : null,
   });
-  if (isWoken) outboxOf(checkpoint.tx).wakeUps.push({ runId: checkpoint.run.id, claimId, delayMs });
 }

@@ -13,7 +13,8 @@ import { rpcErrorOf } from './rpc-failure.js';
 const PATIENCE_MS = 30_000;
 const MAX_CONNECTIONS = 2_000;
 
-type Options = { host: string; port: number; secret: string; drainTimeoutMs: number; log: Logger };
+/** `secrets`: a message signed with any of them is authentic. */
+type Options = { host: string; port: number; secrets: readonly string[]; drainTimeoutMs: number; log: Logger };
 
 /**
  * The TCP side of the backend, as a transport of NestJS: message handlers are ordinary Nest ones.
@@ -115,7 +116,7 @@ export class RpcServer extends Server implements CustomTransportStrategy {
 
   private async answer(packet: Packet, calm: () => void): Promise<{ reply: unknown } | { error: RpcError }> {
     try {
-      if (verify(packet, { secret: this.rpc.secret, now: Date.now(), nonces: this.nonces }) !== 'ok') return errorOf('unauthenticated');
+      if (verify(packet, { secrets: this.rpc.secrets, now: Date.now(), nonces: this.nonces }) !== 'ok') return errorOf('unauthenticated');
       calm();
       if (this.isDraining) return errorOf('draining');
       if (!isPattern(packet.pattern)) return errorOf('unknown_pattern');

@@ -1,5 +1,5 @@
 import { newId } from '../database/new-id.js';
-import { outboxOf } from '../database/outbox.js';
+import { planWakeUp } from '../database/outbox.js';
 import { change, rows, type Tx } from '../database/sql.js';
 import { NOT_PARKED } from '../targets/parked.js';
 
@@ -44,14 +44,16 @@ async function letGoOf(tx: Tx, workflowId: string, share: number): Promise<numbe
     workflowId,
     share,
   ]);
-  const freed = held.map(({ id }) => ({ id, claim_id: newId() }));
+  const freed = held.map(({ id }) => {
+    const claimId = newId();
+    return { id, claim_id: claimId, is_told: planWakeUp(tx, { runId: id, claimId, delayMs: 0 }) };
+  });
   if (freed.length === 0) return 0;
   await change(
     tx,
-    `UPDATE runs SET is_held = false, claim_id = new.claim_id, woken_at = clock_timestamp()
-     FROM jsonb_to_recordset($1::jsonb) AS new (id uuid, claim_id uuid) WHERE runs.id = new.id`,
+    `UPDATE runs SET is_held = false, claim_id = new.claim_id, woken_at = CASE WHEN is_told THEN clock_timestamp() END
+     FROM jsonb_to_recordset($1::jsonb) AS new (id uuid, claim_id uuid, is_told boolean) WHERE runs.id = new.id`,
     [JSON.stringify(freed)],
   );
-  outboxOf(tx).wakeUps.push(...freed.map(({ id, claim_id }) => ({ runId: id, claimId: claim_id, delayMs: 0 })));
   return freed.length;
 }

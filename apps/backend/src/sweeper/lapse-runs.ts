@@ -1,5 +1,5 @@
 import { newId } from '../database/new-id.js';
-import { outboxOf } from '../database/outbox.js';
+import { planWakeUp } from '../database/outbox.js';
 import { rows, type Tx } from '../database/sql.js';
 import { lockRun, saveCheckpoints } from '../runtime/checkpoint.js';
 import { endRun } from '../runtime/end-run.js';
@@ -30,13 +30,17 @@ export async function lapseRuns(tx: Tx, kit: RuntimeKit): Promise<number> {
     else buryPoison(checkpoint, kit);
     await saveCheckpoints(tx, [checkpoint]);
   }
-  const back = lapsed.filter((run) => !ending.includes(run)).map(({ id }) => ({ id, claim_id: newId() }));
+  const back = lapsed
+    .filter((run) => !ending.includes(run))
+    .map(({ id }) => {
+      const claimId = newId();
+      return { id, claim_id: claimId, is_told: planWakeUp(tx, { runId: id, claimId, delayMs: 0 }) };
+    });
   await rows(
     tx,
-    `UPDATE runs SET state = '${stateAfter('running', 'lapse')}', due_at = onward_now(), lease_until = NULL, claim_id = new.claim_id, takeovers = takeovers + 1, woken_at = clock_timestamp()
-     FROM jsonb_to_recordset($1::jsonb) AS new (id uuid, claim_id uuid) WHERE runs.id = new.id`,
+    `UPDATE runs SET state = '${stateAfter('running', 'lapse')}', due_at = onward_now(), lease_until = NULL, claim_id = new.claim_id, takeovers = takeovers + 1, woken_at = CASE WHEN is_told THEN clock_timestamp() END
+     FROM jsonb_to_recordset($1::jsonb) AS new (id uuid, claim_id uuid, is_told boolean) WHERE runs.id = new.id`,
     [JSON.stringify(back)],
   );
-  outboxOf(tx).wakeUps.push(...back.map(({ id, claim_id }) => ({ runId: id, claimId: claim_id, delayMs: 0 })));
   return lapsed.length;
 }

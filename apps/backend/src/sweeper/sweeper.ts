@@ -13,7 +13,11 @@ import { RuntimeKit } from '../runtime/runtime-kit.js';
 import { holdRuns, letGoOfRuns } from './hold-runs.js';
 import { LAPSE_BATCH, lapseRuns } from './lapse-runs.js';
 import { sweepTargets } from './sweep-targets.js';
-import { WAKE_BATCH, wakeRuns } from './wake-runs.js';
+import { wakeLost } from './wake-lost.js';
+import { wakeRuns } from './wake-runs.js';
+
+/** While the queue cannot take all that is due, it is topped up this many times in an interval. */
+const TOP_UPS = 5;
 
 /**
  * Repairs: whatever was lost on the way (a wake-up, a worker, a mail result) is found here from the rows, every few seconds. Any number
@@ -27,6 +31,9 @@ export class Sweeper implements OnApplicationBootstrap, OnModuleDestroy {
   /** Since when the database has been there without a break; before a lease has gone by since then, nothing lapses. */
   private presentSince = Date.now();
   private isPresent = true;
+  /** When the next full pass is due, by `performance.now()`; between two the queue is topped up as long as it has no room for all that is due. */
+  private nextPassAt = 0;
+  private hasBacklog = false;
 
   constructor(
     private readonly source: DataSource,
@@ -55,18 +62,24 @@ export class Sweeper implements OnApplicationBootstrap, OnModuleDestroy {
 
   private schedule(delayMs: number): void {
     if (this.isStopped) return;
+    const { sweepIntervalMs } = this.kit.settings;
     this.timer = setTimeout(() => {
-      const beganAt = performance.now();
+      const isTopUp = performance.now() < this.nextPassAt;
+      if (!isTopUp) this.nextPassAt = performance.now() + sweepIntervalMs;
       const before = this.passing ?? Promise.resolve();
-      this.passing = before.then(() => this.pass({ isFull: false }));
-      void this.passing.then(() => this.schedule(Math.max(0, this.kit.settings.sweepIntervalMs - (performance.now() - beganAt))));
+      this.passing = before.then(() => this.pass({ isFull: false, isTopUp }));
+      void this.passing.then(() => {
+        const untilPassMs = Math.max(0, this.nextPassAt - performance.now());
+        this.schedule(this.hasBacklog ? Math.min(untilPassMs, sweepIntervalMs / TOP_UPS) : untilPassMs);
+      });
     }, delayMs);
   }
 
   /** Every duty is tried, whatever another comes to. */
-  private async pass({ isFull }: { isFull: boolean }): Promise<void> {
+  private async pass({ isFull, isTopUp = false }: { isFull: boolean; isTopUp?: boolean }): Promise<void> {
     let isPresent = true;
     for (const [duty, work] of Object.entries(this.duties(isFull))) {
+      if (isTopUp && duty !== 'wake') continue;
       try {
         await work();
       } catch (error) {
@@ -92,10 +105,13 @@ export class Sweeper implements OnApplicationBootstrap, OnModuleDestroy {
       hold: () => tell((tx) => holdRuns(tx)),
       letGo: () => tell((tx) => letGoOfRuns(tx)),
       targets: () => sweepTargets(this.source, this.queues),
+      wakeLost: () => wakeLost(this.source, this.queues),
       wake: async () => {
-        while (await this.queues.canTake()) {
-          const woken = await tell((tx) => wakeRuns(tx));
-          if (woken < WAKE_BATCH && !(isFull && woken > 0)) break;
+        for (this.hasBacklog = true; this.hasBacklog; ) {
+          const room = await this.queues.room();
+          if (room.due === 0) break;
+          const woken = await tell((tx) => wakeRuns(tx, room));
+          this.hasBacklog = woken === room.due || (isFull && woken > 0);
         }
       },
       messages: async () => sweepMessages(this.source, this.queues, { isQueueThere: await this.queues.isThere() }),

@@ -1,27 +1,70 @@
-import { outboxOf } from '../database/outbox.js';
+import { outboxOf, type PlannedWakeUp } from '../database/outbox.js';
 import { rows, type Tx } from '../database/sql.js';
 import { WAKE_AHEAD_MS } from '../runtime/rest-run.js';
 import { NOT_PARKED } from '../targets/parked.js';
 
-export const WAKE_BATCH = 2_000;
-/** A wake-up that still stands after this long, in ms, is taken for lost. */
-const LOST_AFTER_MS = 4_000;
+/**
+ * Runs that are woken by their time: not those of a paused workflow, and not those that wait for a target's turn. Spelled as the indexes
+ * runs_due, runs_unwoken and runs_woken spell it, or Postgres would not use them.
+ */
+export const WOKEN_BY_TIME = `due_at IS NOT NULL AND NOT is_held AND ${NOT_PARKED}`;
 
 /**
- * Tells the queue of runs that are due or will be soon and of which it was not told, or of which the telling is taken for lost; the oldest
- * first. A run keeps its claimId, so the queue ignores the repeat while the first is there. Answers how many.
+ * The runs of one workflow that are due by then and were never told, the oldest first. Written as a range of (workflow, time), not as an equality: only
+ * runs_unwoken has that order, while runs_due would be read through the crowd of every other workflow.
  */
-export async function wakeRuns(tx: Tx): Promise<number> {
-  const due = await rows<{ runId: string; claimId: string; delayMs: number }>(
-    tx,
-    `UPDATE runs SET woken_at = clock_timestamp() WHERE id IN (
-       SELECT id FROM runs
-       WHERE due_at <= onward_now() + $1 * interval '1 millisecond' AND NOT is_held AND ${NOT_PARKED}
-         AND (woken_at IS NULL OR (woken_at < clock_timestamp() - $2 * interval '1 millisecond' AND due_at <= onward_now()))
-       ORDER BY due_at, id LIMIT $3 FOR UPDATE SKIP LOCKED)
-     RETURNING id AS "runId", claim_id AS "claimId", greatest(0, extract(epoch FROM due_at - onward_now()) * 1000)::float8 AS "delayMs"`,
-    [WAKE_AHEAD_MS, LOST_AFTER_MS, WAKE_BATCH],
-  );
-  outboxOf(tx).wakeUps.push(...due);
-  return due.length;
+const unwokenOf = (workflow: string, aheadMs: string) => `
+  woken_at IS NULL AND ${WOKEN_BY_TIME}
+    AND (workflow_id, due_at) >= (${workflow}, '-infinity') AND (workflow_id, due_at) <= (${workflow}, onward_now() + ${aheadMs} * interval '1 millisecond')
+  ORDER BY workflow_id, due_at, id`;
+
+/** How many wake-ups the queue has room for; `takesDelayed`: also ones for runs that are due soon but not yet. */
+export type Room = { due: number; takesDelayed: boolean };
+
+/**
+ * Tells the queue of runs that are due, or will be soon, and of which it was never told: as many as it has room for, in turn by workflow,
+ * of each the oldest first, so that the crowd of one workflow does not keep another's runs waiting. Answers how many.
+ */
+export async function wakeRuns(tx: Tx, { due: room, takesDelayed }: Room): Promise<number> {
+  const aheadMs = takesDelayed ? WAKE_AHEAD_MS : 0;
+  let workflows = await findWorkflows(tx, aheadMs);
+  let left = room;
+  while (left > 0 && workflows.length > 0) {
+    const share = Math.ceil(left / workflows.length);
+    const woken = await wakeShares(tx, workflows.slice(0, left), share, aheadMs);
+    outboxOf(tx).wakeUps.push(...woken.map(({ runId, claimId, delayMs }) => ({ runId, claimId, delayMs })));
+    left -= woken.length;
+    const counts = new Map<string, number>();
+    for (const { workflowId } of woken) counts.set(workflowId, (counts.get(workflowId) ?? 0) + 1);
+    workflows = workflows.filter((id) => counts.get(id) === share);
+  }
+  return room - left;
+}
+
+/** $1: how far ahead, in ms. */
+export const FIND_WORKFLOWS = `
+  SELECT workflows.id FROM workflows CROSS JOIN LATERAL (SELECT due_at FROM runs WHERE ${unwokenOf('workflows.id', '$1')} LIMIT 1) AS oldest
+  ORDER BY oldest.due_at, workflows.id`;
+
+/** The workflows that have such runs, the one first whose oldest has waited longest. */
+async function findWorkflows(tx: Tx, aheadMs: number): Promise<string[]> {
+  return (await rows<{ id: string }>(tx, FIND_WORKFLOWS, [aheadMs])).map(({ id }) => id);
+}
+
+/** $1: workflows; $2: how many of each; $3: how far ahead, in ms. */
+export const WAKE_SHARES = `
+  WITH shares AS MATERIALIZED (
+    SELECT mine.id, mine.due_at, one.nth AS workflow_nth, one.id AS workflow_id FROM unnest($1::uuid[]) WITH ORDINALITY AS one (id, nth) CROSS JOIN LATERAL (
+      SELECT id, due_at FROM runs WHERE ${unwokenOf('one.id', '$3')} LIMIT $2 FOR UPDATE SKIP LOCKED) AS mine),
+  turns AS (SELECT id, workflow_nth, row_number() OVER (PARTITION BY workflow_id ORDER BY due_at, id) AS turn FROM shares),
+  woken AS (
+    UPDATE runs SET woken_at = clock_timestamp() FROM turns WHERE runs.id = turns.id
+    RETURNING runs.id, claim_id, workflow_id, greatest(0, extract(epoch FROM due_at - onward_now()) * 1000)::float8 AS delay_ms, turn, workflow_nth)
+  SELECT id AS "runId", claim_id AS "claimId", workflow_id AS "workflowId", delay_ms AS "delayMs" FROM woken ORDER BY turn, workflow_nth`;
+
+type Woken = PlannedWakeUp & { workflowId: string };
+
+/** Up to `share` runs of each workflow; the answer takes turns: the oldest of each, then the second of each. */
+function wakeShares(tx: Tx, workflows: readonly string[], share: number, aheadMs: number): Promise<Woken[]> {
+  return rows<Woken>(tx, WAKE_SHARES, [workflows, share, aheadMs]);
 }

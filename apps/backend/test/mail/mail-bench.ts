@@ -27,7 +27,7 @@ export async function mailBench() {
   const emitted: EmittedEvent[] = [];
   bus.register({ wants: async () => true, dispatch: async (_, event) => (emitted.push(event), []) });
   const told: Outbox[] = [];
-  const teller = { tell: (outbox: Outbox) => void told.push(outbox) };
+  const teller = { tell: (outbox: Outbox) => void told.push(outbox), takes: () => true };
 
   const workflowId = newId();
   const versionId = newId();

@@ -13,7 +13,7 @@ let backend: BackendForTest;
 let client: BackendClient;
 beforeAll(async () => {
   backend = await backendForTest();
-  client = new BackendClient({ host: '127.0.0.1', port: backend.backend.rpcPort, secret: backend.settings.rpcSecret });
+  client = new BackendClient({ host: '127.0.0.1', port: backend.backend.rpcPort, secret: backend.settings.rpcSecrets[0] });
 });
 afterAll(async () => {
   client.close();

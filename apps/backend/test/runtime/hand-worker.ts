@@ -75,8 +75,12 @@ function handedOut(data: object): Record<string, unknown> {
 export class HandWorker {
   readonly client: BackendClient;
 
-  constructor(private readonly onward: BackendForTest) {
-    this.client = new BackendClient({ host: '127.0.0.1', port: onward.backend.rpcPort, secret: onward.settings.rpcSecret, timeoutMs: 10_000 });
+  /** `secret`: another one than the backend's present. */
+  constructor(
+    private readonly onward: BackendForTest,
+    secret: string = onward.settings.rpcSecrets[0],
+  ) {
+    this.client = new BackendClient({ host: '127.0.0.1', port: onward.backend.rpcPort, secret, timeoutMs: 10_000 });
   }
 
   call<S extends Short>(name: S, data: Given<S>): Promise<ReplyOf<(typeof NAMES)[S]>> {

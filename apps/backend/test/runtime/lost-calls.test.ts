@@ -122,7 +122,7 @@ type Expect = Parameters<Parameters<typeof test>[2] & object>[0]['expect'];
 async function strikeAt(asking: Asking, place: Place, cell: Cell, expect: Expect): Promise<void> {
   const journey = place.journey ?? 'good';
   const { runId, contactId } = await startRun(onward, workflows.get(journey) ?? '');
-  const proxy = await FrameProxy.open({ port: onward.backend.rpcPort, secret: onward.settings.rpcSecret });
+  const proxy = await FrameProxy.open({ port: onward.backend.rpcPort, secret: onward.settings.rpcSecrets[0] });
   const [proxied, direct] = [directClient(onward, proxy.port), directClient(onward)];
   try {
     const striking = strikeOnce(asking, place, () => proxy.strike(CELLS[cell]));

@@ -138,7 +138,7 @@ export function outerWorld(onward: BackendForTest, target: Target) {
 export type OuterWorld = ReturnType<typeof outerWorld>;
 
 export function directClient(onward: BackendForTest, port = onward.backend.rpcPort): BackendClient {
-  return new BackendClient({ host: '127.0.0.1', port, secret: onward.settings.rpcSecret, timeoutMs: 60_000 });
+  return new BackendClient({ host: '127.0.0.1', port, secret: onward.settings.rpcSecrets[0], timeoutMs: 60_000 });
 }
 
 type Source = BackendForTest['source'];

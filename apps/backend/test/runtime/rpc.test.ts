@@ -42,7 +42,7 @@ function exchange(...messages: (object | Buffer)[]): Promise<unknown[] | 'closed
   });
 }
 
-const secret = () => onward.settings.rpcSecret;
+const secret = () => onward.settings.rpcSecrets[0];
 const everything = () =>
   rows(onward.source, 'SELECT runs, attempts FROM runs LEFT JOIN attempts ON run_id = runs.id ORDER BY runs.id, attempts.seq, attempts.n');
 
@@ -157,7 +157,7 @@ async function untilBlocked({ source }: BackendForTest): Promise<void> {
 }
 
 async function refusedWith(other: BackendForTest): Promise<string> {
-  const packet = sign({ secret: other.settings.rpcSecret, pattern: 'automation.runtime.frame', body: '{"v":1,"runs":[]}', id: '1' }, Date.now());
+  const packet = sign({ secret: other.settings.rpcSecrets[0], pattern: 'automation.runtime.frame', body: '{"v":1,"runs":[]}', id: '1' }, Date.now());
   return new Promise((resolve) => {
     const reader = new MessageReader();
     const socket = connect(other.backend.rpcPort, '127.0.0.1', () => socket.write(encodeMessage(packet)));

@@ -39,7 +39,7 @@ type Work = { kind: string; request: OutboundRequest; secrets?: string[]; outcom
 async function handOver(runId: string, callId = 1) {
   const { at, replies } = await worker.begin(runId, callId);
   const work = replies[3] as unknown as Work;
-  const values = openSecrets(work.secrets ?? [], { secret: onward.settings.rpcSecret, step: `${runId}|${at.seq}` });
+  const values = openSecrets(work.secrets ?? [], { secret: onward.settings.rpcSecrets[0], step: `${runId}|${at.seq}` });
   return { at, work, values };
 }
 const frozenOf = async (runId: string) =>

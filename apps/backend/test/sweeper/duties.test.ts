@@ -23,12 +23,13 @@ beforeEach(async () => {
   await change(onward.source, 'DELETE FROM notices');
 });
 
-const ALL = ['hold', 'lapse', 'letGo', 'messages', 'notices', 'wake'];
+const ALL = ['hold', 'lapse', 'letGo', 'messages', 'notices', 'wake', 'wakeLost'];
 
 /** Lays out something to do for each duty. Answers, by duty, the question whether it was done. */
 async function layOut(): Promise<Record<string, string>> {
   const [lapsed] = await insertRuns(onward, plain, 1, { state: `'running'`, due: 'NULL', leaseUntil: `clock_timestamp() - interval '1 min'` });
   const [due] = await insertRuns(onward, plain, 1);
+  const [lost] = await insertRuns(onward, plain, 1, { woken: `clock_timestamp() - interval '1 min'` });
   const [toHold] = await insertRuns(onward, paused, 1);
   await change(onward.source, 'UPDATE workflows SET let_go_at = NULL');
   const [held] = await insertRuns(onward, resumed, 1, { held: 'true', woken: 'clock_timestamp()' });
@@ -48,6 +49,7 @@ async function layOut(): Promise<Record<string, string>> {
     hold: `SELECT 1 FROM runs WHERE id = '${toHold?.id}' AND is_held`,
     letGo: `SELECT 1 FROM runs WHERE id = '${held?.id}' AND NOT is_held`,
     wake: `SELECT 1 FROM runs WHERE id = '${due?.id}' AND woken_at IS NOT NULL`,
+    wakeLost: `SELECT 1 FROM runs WHERE id = '${lost?.id}' AND woken_at > clock_timestamp() - interval '30 s'`,
     messages: `SELECT 1 FROM messages WHERE id = '${message}' AND woken_at IS NOT NULL`,
     notices: `SELECT 1 FROM notices WHERE id = '${notice}' AND sent_at IS NOT NULL`,
   };
@@ -75,6 +77,12 @@ test.each([
     'hold',
     `CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'no holding today'; END $$;
      CREATE TRIGGER refuse BEFORE UPDATE ON runs FOR EACH ROW WHEN (NEW.is_held AND NOT OLD.is_held) EXECUTE FUNCTION refuse()`,
+    'DROP FUNCTION refuse CASCADE',
+  ],
+  [
+    'wakeLost',
+    `CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'nothing is lost today'; END $$;
+     CREATE TRIGGER refuse BEFORE UPDATE ON runs FOR EACH ROW WHEN (OLD.woken_at < NEW.woken_at AND OLD.claim_id = NEW.claim_id) EXECUTE FUNCTION refuse()`,
     'DROP FUNCTION refuse CASCADE',
   ],
   [

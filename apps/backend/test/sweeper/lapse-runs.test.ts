@@ -3,7 +3,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vit
 import type { Backend } from '../../src/create-backend.js';
 import { rows } from '../../src/database/sql.js';
 import { type BackendForTest, backendForTest } from '../backend-for-test.js';
-import { HandWorker, line, publish, tag } from '../runtime/hand-worker.js';
+import { HandWorker, line, publish, send, startRun, tag } from '../runtime/hand-worker.js';
 import { anotherBackend, BY_HAND, deleteRuns, insertRuns, sweeperOf } from './sweeper-bench.js';
 
 let onward: BackendForTest;
@@ -80,6 +80,53 @@ describe('after the first lease', () => {
     await onward.clock.advance('PT1H');
     await sweeperOf(quick).sweepFully();
     expect(await worker.run(run?.id ?? '')).toMatchObject({ state: 'running' });
+  });
+
+  test('a backend that is fresh lets a lease be that another, longer there, takes back', async () => {
+    const fresh = await anotherBackend(onward, { leaseMs: 3_600_000 });
+    try {
+      await insertRuns(onward, workflowId, 2, LAPSED);
+      await sweeperOf(fresh).sweepFully();
+      expect(await counted('running')).toBe(2);
+      await sweeperOf(quick).sweepFully();
+      expect([await counted('running'), await counted('pending')]).toEqual([0, 2]);
+    } finally {
+      await fresh.close();
+    }
+  });
+
+  test('a step that lapses or is taken over 25 times is given up; releases and sends that never left do not count', async () => {
+    const { runId } = await startRun(onward, await publish(onward, line(send('call'))));
+    const lapse = async () => {
+      await rows(onward.source, `UPDATE runs SET lease_until = clock_timestamp() - interval '1 s' WHERE id = $1`, [runId]);
+      await sweeperOf(quick).sweepFully();
+    };
+    let count = 0;
+    const isCounted = async () => expect(await worker.run(runId)).toMatchObject({ takeovers: count, seq: 2, node: 'call' });
+    // The step is stood on before the first lapse: the count is of one step.
+    const first = (await worker.begin(runId)).at;
+    await worker.frame(['update', { ...first, n: 1, outcome: { kind: 'not_sent', why: 'stopping' } }], ['wait', first]);
+    await isCounted();
+    while (count < 24) {
+      const { at } = await worker.begin(runId, 1);
+      if (count % 3 === 0) {
+        await lapse();
+      } else if (count % 3 === 1) {
+        const later = await worker.call('prepare', { runId, claimId: at.claimId, callId: 2 });
+        expect(later).toMatchObject({ kind: 'claimed' });
+        await worker.call('wait', { ...at, epoch: Number((later as { epoch: number }).epoch), release: 'stopping' });
+      } else {
+        await lapse();
+        // Given back before and after: nothing is spent by that.
+        const again = (await worker.begin(runId, 1)).at;
+        await worker.call('wait', { ...again, release: 'stopping' });
+      }
+      count += 1;
+      await isCounted();
+    }
+    await worker.begin(runId, 1);
+    await lapse();
+    expect(await worker.run(runId)).toMatchObject({ state: 'dead_lettered', endReason: 'poison_step' });
   });
 
   test('one poison run among many is given up and the others are taken back', async () => {

@@ -1,7 +1,7 @@
 import { AUTOMATIONS_QUEUE, QUEUE_PREFIX } from '@onward/contracts/queues';
 import { Queue } from 'bullmq';
-import { type PlannedWakeUp, outboxOf } from '../../src/database/outbox.js';
-import { rows, type Tx, transact } from '../../src/database/sql.js';
+import { type Outbox, type PlannedWakeUp, transactAndTell } from '../../src/database/outbox.js';
+import { rows, type Tx } from '../../src/database/sql.js';
 import { type Backend, createBackend } from '../../src/create-backend.js';
 import { Queues } from '../../src/operations/queues.js';
 import type { Settings } from '../../src/settings.js';
@@ -41,8 +41,20 @@ export const queuesOf = ({ app }: Backend): Queues => app.get(Queues, { strict: 
 
 /** Does one duty in a transaction of its own and answers what the queue would be told, which it is not. */
 export async function duty(source: BackendForTest['source'], work: (tx: Tx) => Promise<number>): Promise<{ count: number; wakeUps: PlannedWakeUp[] }> {
-  return transact(source, async (tx) => ({ count: await work(tx), wakeUps: outboxOf(tx).wakeUps }));
+  const { teller, wakeUps } = listen();
+  return { count: await transactAndTell(source, teller, work), wakeUps };
 }
+
+/** A queue that takes everything and keeps what it was told. `standing` holds the claims it says it has an entry of. */
+export function listen() {
+  const wakeUps: PlannedWakeUp[] = [];
+  const standing = new Set<string>();
+  const teller = { tell: (outbox: Outbox) => void wakeUps.push(...outbox.wakeUps), takes: () => true, standing: async () => standing };
+  return { teller, wakeUps, standing };
+}
+
+/** Room enough for all that a test lays out. */
+export const ROOM = { due: 2_000, takesDelayed: true };
 
 /** A latch: `open` lets everybody pass who waits for `passed`. */
 export function latch(): { open: () => void; passed: Promise<void> } {

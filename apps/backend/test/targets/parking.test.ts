@@ -1,10 +1,13 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { change, rows } from '../../src/database/sql.js';
 import { wakeRuns } from '../../src/sweeper/wake-runs.js';
+import { wakeLost } from '../../src/sweeper/wake-lost.js';
 import { type BackendForTest, backendForTest } from '../backend-for-test.js';
 import { HandWorker, startRun } from '../runtime/hand-worker.js';
 import { BY_HAND, duty, readQueue, sweeperOf } from '../sweeper/sweeper-bench.js';
 import { answered, beginRun, beginRuns, blocked, callingAt, newOrigin, operate, runsOf, targetAt } from './target-bench.js';
+
+const ROOM = { due: 1_000, takesDelayed: true };
 
 let onward: BackendForTest;
 let worker: HandWorker;
@@ -56,10 +59,16 @@ test('a sweep wakes no parked run, however near its time is, and neither does a 
   await sweeperOf(onward.backend).sweepFully();
   expect(await worker.run(runId)).toMatchObject({ state: 'waiting', wokenAt: null, resolution: null });
   // As it stands when the time has passed and no sweeper has looked at the target yet.
-  await change(onward.source, `UPDATE runs SET due_at = onward_now() - interval '1 minute', woken_at = clock_timestamp() - interval '1 minute' WHERE id = $1`, [
-    runId,
-  ]);
-  expect((await duty(onward.source, wakeRuns)).wakeUps.map((wakeUp) => wakeUp.runId)).not.toContain(runId);
+  await change(onward.source, `UPDATE runs SET due_at = onward_now() - interval '1 minute', woken_at = NULL WHERE id = $1`, [runId]);
+  expect((await duty(onward.source, (tx) => wakeRuns(tx, ROOM))).wakeUps.map((wakeUp) => wakeUp.runId)).not.toContain(runId);
+  await change(onward.source, `UPDATE runs SET woken_at = clock_timestamp() - interval '1 minute' WHERE id = $1`, [runId]);
+  const told: string[] = [];
+  await wakeLost(onward.source, {
+    takes: () => true,
+    tell: ({ wakeUps }) => told.push(...wakeUps.map((wakeUp) => wakeUp.runId)),
+    standing: async () => new Set(),
+  });
+  expect(told).not.toContain(runId);
 });
 
 test('a run let go sends under the same n, and its history counts no failure for having waited', async () => {

@@ -2,7 +2,7 @@ import type { MigrationInterface, QueryRunner } from 'typeorm';
 
 /**
  * Targets with their breakers and rates, the workers that are there, secrets, what people said of uncertain outcomes; and the indexes by
- * which the sweeper finds runs that were never woken, in turn by workflow, and runs that wait for a target.
+ * which the sweeper finds runs that were never woken, in turn by workflow, runs whose wake-up may be lost, and runs that wait for a target.
  */
 export class TargetsAndSecrets1796100000000 implements MigrationInterface {
   name = 'TargetsAndSecrets1796100000000';
@@ -51,6 +51,7 @@ export class TargetsAndSecrets1796100000000 implements MigrationInterface {
       ALTER TABLE attempts ADD COLUMN resolved jsonb;
       CREATE INDEX attempts_uncertain ON attempts (run_id, seq, n) WHERE status = 'uncertain';
       ALTER TABLE messages ADD COLUMN resolved jsonb;
+      CREATE INDEX messages_uncertain ON messages (id) WHERE state = 'uncertain';
 
       -- A run that waits for a target is woken by the target's turn, not by its time alone, so the due index leaves it out.
       DROP INDEX runs_due;
@@ -58,6 +59,8 @@ export class TargetsAndSecrets1796100000000 implements MigrationInterface {
         WHERE due_at IS NOT NULL AND NOT is_held AND (wait_reason IS DISTINCT FROM 'target' OR resolution IS NOT NULL);
       CREATE INDEX runs_unwoken ON runs (workflow_id, due_at, id)
         WHERE due_at IS NOT NULL AND woken_at IS NULL AND NOT is_held AND (wait_reason IS DISTINCT FROM 'target' OR resolution IS NOT NULL);
+      CREATE INDEX runs_woken ON runs (woken_at, id)
+        WHERE woken_at IS NOT NULL AND due_at IS NOT NULL AND NOT is_held AND (wait_reason IS DISTINCT FROM 'target' OR resolution IS NOT NULL);
       CREATE INDEX runs_parked ON runs (wait_key, due_at, id) WHERE wait_reason = 'target' AND resolution IS NULL;
     `);
   }
