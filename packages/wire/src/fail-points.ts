@@ -9,8 +9,19 @@ export const FAIL_POINTS = [
   'event.after-insert',
   'runs.after-insert',
   'commit.before-enqueue',
+  /** Nobody waits for the queue, so nobody catches a `throw` here: it is a place to die. */
+  'commit.after-enqueue',
   'frame.before-commit',
   'frame.after-commit',
+  /** A frame that claimed, handed over a request, recorded an outcome or laid a run to wait has committed; its reply has not left. */
+  'claim.after-commit',
+  'intent.after-commit',
+  'outcome.after-commit',
+  'wait.after-commit',
+  /** The outcome stands in the transaction and the advance has not begun. */
+  'outcome.before-advance',
+  /** What was waited for is over and its run is being claimed. */
+  'wait.due',
   'action.before-effect',
   'action.after-effect',
   'worker.before-send',
@@ -18,6 +29,12 @@ export const FAIL_POINTS = [
   'worker.before-record',
   'mail.before-smtp',
   'mail.after-smtp',
+  /** The backend has committed that a try began, or what it came to; the gateway has not been answered. */
+  'mail.after-begin',
+  'mail.after-end',
+  /** A result announced on the queue is in hand, or stored, and its job is not done yet. */
+  'mail-results.before-store',
+  'mail-results.after-store',
 ] as const;
 export type FailPoint = (typeof FAIL_POINTS)[number];
 

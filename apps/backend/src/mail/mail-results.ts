@@ -1,3 +1,4 @@
+import { FailPoints } from '@onward/wire/fail-points';
 import { Injectable, type OnApplicationBootstrap } from '@nestjs/common';
 import { DataSource } from 'typeorm';
 import { transactAndTell } from '../database/outbox.js';
@@ -15,11 +16,14 @@ export class MailResults implements OnApplicationBootstrap {
     private readonly source: DataSource,
     private readonly queues: Queues,
     private readonly bus: EventBus,
+    private readonly failPoints: FailPoints,
   ) {}
 
   onApplicationBootstrap(): void {
     this.queues.onMailResults(async (result) => {
+      this.failPoints.reach('mail-results.before-store');
       await transactAndTell(this.source, this.queues, (tx) => endMessage(tx, this.bus, result));
+      this.failPoints.reach('mail-results.after-store');
     });
   }
 }

@@ -1,6 +1,7 @@
 import { Controller, Inject } from '@nestjs/common';
 import { MessagePattern, Payload } from '@nestjs/microservices';
 import type { PatternReply, PatternRequest } from '@onward/contracts/frame';
+import { FailPoints } from '@onward/wire/fail-points';
 import type { Logger } from 'pino';
 import { DataSource } from 'typeorm';
 import { transactAndTell } from '../database/outbox.js';
@@ -18,16 +19,25 @@ export class MailRpcController {
     private readonly source: DataSource,
     private readonly queues: Queues,
     private readonly bus: EventBus,
+    private readonly failPoints: FailPoints,
     @Inject(LOGGER) private readonly log: Logger,
   ) {}
 
   @MessagePattern('mail.message.begin')
   begin(@Payload() request: PatternRequest<'mail.message.begin'>): Promise<PatternReply<'mail.message.begin'>> {
-    return inCatalogue(this.log, () => transactAndTell(this.source, this.queues, (tx) => beginMessage(tx, request)));
+    return inCatalogue(this.log, async () => {
+      const reply = await transactAndTell(this.source, this.queues, (tx) => beginMessage(tx, request));
+      if (reply.kind === 'send') this.failPoints.reach('mail.after-begin');
+      return reply;
+    });
   }
 
   @MessagePattern('mail.message.end')
   end(@Payload() request: PatternRequest<'mail.message.end'>): Promise<PatternReply<'mail.message.end'>> {
-    return inCatalogue(this.log, () => transactAndTell(this.source, this.queues, (tx) => endMessage(tx, this.bus, request)));
+    return inCatalogue(this.log, async () => {
+      const reply = await transactAndTell(this.source, this.queues, (tx) => endMessage(tx, this.bus, request));
+      if (reply.kind === 'stored') this.failPoints.reach('mail.after-end');
+      return reply;
+    });
   }
 }

@@ -68,8 +68,7 @@ export class Queues implements Teller, OnApplicationShutdown {
   tell({ wakeUps, mail }: Outbox): void {
     if (this.failPoints.isSkipped('commit.before-enqueue')) return;
     this.failPoints.reach('commit.before-enqueue');
-    void this.addWakeUps(wakeUps);
-    void this.addMail(mail);
+    void Promise.all([this.addWakeUps(wakeUps), this.addMail(mail)]).then(() => this.failPoints.reach('commit.after-enqueue'));
   }
 
   /** Answers how many were put on the queue: none when Valkey is away or the queue is long. */

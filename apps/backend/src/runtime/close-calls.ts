@@ -19,6 +19,7 @@ export async function advanceRun(
   request: Ref<'automation.runtime.run.advance'>,
   kit: RuntimeKit,
 ): Promise<ReplyOf<'automation.runtime.run.advance'>> {
+  kit.failPoints.reach('outcome.before-advance');
   const refusal = await close(checkpoint, request, 'advance', kit);
   if (refusal) return refusal;
   const { state, seq, node } = checkpoint.run;

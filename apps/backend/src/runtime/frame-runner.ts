@@ -1,6 +1,7 @@
 import { ERRORS } from '@onward/contracts/errors';
 import type { FrameItem, FrameReply, RpcError } from '@onward/contracts/frame';
 import { RUNTIME_PATTERNS, type RuntimePattern, type RuntimeReply } from '@onward/contracts/patterns';
+import type { FailPoint } from '@onward/wire/fail-points';
 import { Inject, Injectable } from '@nestjs/common';
 import type { Logger } from 'pino';
 import { DataSource } from 'typeorm';
@@ -81,8 +82,9 @@ export class FrameRunner {
   }
 
   private async inOneTransaction(runId: string, items: readonly FrameItem[]): Promise<ItemReply[]> {
+    let committed: ItemReply[] = [];
     try {
-      return await transactAndTell(this.source, this.queues, async (tx) => {
+      committed = await transactAndTell(this.source, this.queues, async (tx): Promise<ItemReply[]> => {
         const checkpoint = await lockRun(tx, runId);
         if (!checkpoint) return [{ reply: refused('unknown_run') }];
         const replies = await this.handleInOrder(checkpoint, items);
@@ -90,10 +92,12 @@ export class FrameRunner {
         this.kit.failPoints.reach('frame.before-commit');
         return replies;
       });
+      return committed;
     } catch (error) {
       return [{ error: this.toError(error) }];
     } finally {
       this.kit.failPoints.reach('frame.after-commit');
+      for (const point of pointsAfter(committed)) this.kit.failPoints.reach(point);
     }
   }
 
@@ -160,6 +164,25 @@ export class FrameRunner {
   private toError(error: unknown): RpcError {
     return rpcErrorOf(error, this.log);
   }
+}
+
+/** The fail points that stand behind the commit of a frame, by what it was answered. */
+function pointsAfter(replies: readonly ItemReply[]): FailPoint[] {
+  return replies.flatMap((answer): FailPoint[] => {
+    if ('error' in answer) return [];
+    switch (answer.reply.kind) {
+      case 'claimed':
+        return ['claim.after-commit'];
+      case 'send':
+        return ['intent.after-commit'];
+      case 'recorded':
+        return ['outcome.after-commit'];
+      case 'rests':
+        return answer.reply.state === 'waiting' ? ['wait.after-commit'] : [];
+      default:
+        return [];
+    }
+  });
 }
 
 function isUnavailable(answer: ItemReply | undefined): boolean {

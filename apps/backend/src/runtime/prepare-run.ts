@@ -55,6 +55,7 @@ async function claim(checkpoint: Checkpoint, handOut: HandOut, kit: RuntimeKit):
   });
   const version = await kit.versions.get(checkpoint.tx, run.versionId);
   if (state === 'waiting') {
+    kit.failPoints.reach('wait.due');
     const attempt = await currentAttempt(checkpoint);
     if (!attempt) throw new Error(`Run ${run.id} waits at a step that was never begun`);
     const node = version.planNode(run.node);
