@@ -4,7 +4,7 @@ import { RUNTIME_PATTERNS, type RuntimePattern, type RuntimeReply } from '@onwar
 import type { FailPoint } from '@onward/wire/fail-points';
 import { Inject, Injectable } from '@nestjs/common';
 import type { Logger } from 'pino';
-import { DataSource } from 'typeorm';
+import { DataSource, QueryFailedError } from 'typeorm';
 import { transactAndTell } from '../database/outbox.js';
 import { attempt } from '../database/sql.js';
 import { LOGGER } from '../operations/logger.js';
@@ -146,7 +146,11 @@ export class FrameRunner {
     return replies;
   }
 
-  /** A savepoint keeps what stands before alive when a statement of the handler fails; handlers that only look at the run need none. */
+  /**
+   * A savepoint keeps what stands before alive when a statement of the handler fails; handlers that only look at the run have none, and a
+   * statement of theirs that fails takes the whole transaction along. It is thrown then, so that its own fault is answered for all items, and not
+   * that of the next statement, which the aborted transaction refuses.
+   */
   private async handle(
     checkpoint: Checkpoint,
     pattern: RuntimePattern,
@@ -157,6 +161,7 @@ export class FrameRunner {
     try {
       return { ok: true, value: await work() };
     } catch (error) {
+      if (error instanceof QueryFailedError) throw error;
       return { ok: false, error };
     }
   }
