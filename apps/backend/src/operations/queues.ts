@@ -39,6 +39,7 @@ export class Queues implements Teller, OnApplicationShutdown {
   private results: Worker | undefined;
   private depth = { known: 0, readAt: 0 };
   private lastWarned = 0;
+  private lastSaidUnsafe = 0;
   private isClosing = false;
 
   constructor(
@@ -130,7 +131,10 @@ export class Queues implements Teller, OnApplicationShutdown {
       await this.producer.ping();
       const policy = (await this.producer.config('GET', 'maxmemory-policy').catch(() => null)) as string[] | null;
       const isSafe = policy === null || policy[1] === undefined || policy[1] === 'noeviction';
-      return isSafe ? { ok: true, detail: 'reachable' } : { ok: false, detail: `maxmemory-policy is ${policy?.[1]}, it must be noeviction` };
+      if (isSafe) return { ok: true, detail: 'reachable' };
+      const detail = `maxmemory-policy is ${policy?.[1]}, it must be noeviction`;
+      this.sayUnsafe(detail);
+      return { ok: false, detail };
     } catch (error) {
       return { ok: false, detail: error instanceof Error ? error.message : String(error) };
     }
@@ -150,6 +154,14 @@ export class Queues implements Teller, OnApplicationShutdown {
       this.warn(error);
       return undefined;
     }
+  }
+
+  /** Once a minute, however often a probe asks. */
+  private sayUnsafe(detail: string): void {
+    const now = Date.now();
+    if (now - this.lastSaidUnsafe < 60_000) return;
+    this.lastSaidUnsafe = now;
+    this.log.error(`Valkey may throw entries away, so this backend is not ready: ${detail}`);
   }
 
   /** Once in ten seconds: an outage is one fact, not a thousand lines. */
