@@ -13,8 +13,8 @@ export function createPerform({ allow, cut, failPoints }: { allow: AllowList; cu
   return async ({ work, lease }: Step, stopping: AbortSignal): Promise<Outcome> => {
     if (work.kind === 'outcome') return work.outcome;
     if (stopping.aborted) return { kind: 'not_sent', why: 'the worker is stopping' };
-    if (!lease.isConfirmed()) return { kind: 'not_sent', why: 'the lease was not confirmed in time' };
     failPoints.reach('worker.before-send');
+    if (!lease.isConfirmed()) return { kind: 'not_sent', why: 'the lease was not confirmed in time' };
     const outcome = await performRequest(work.request, { allow, signal: AbortSignal.any([cut, lease.lost]), now: () => new Date() });
     failPoints.reach('worker.after-send');
     return outcome;
