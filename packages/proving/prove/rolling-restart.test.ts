@@ -1,0 +1,2 @@
+/** Two minutes of load around the rolling restart. */
+import '../test/rolling-restart.test.js';
