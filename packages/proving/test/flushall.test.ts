@@ -69,14 +69,7 @@ test(
     });
 
     await emit('dies');
-    await onward.until(
-      'all are given up',
-      async () => {
-        if ((await query(`SELECT 1 FROM runs WHERE state = 'retrying'`)).length === EACH) await api.must('POST', '/test/clock', { advance: '20m' });
-        return (await query(`SELECT 1 FROM runs WHERE state = 'dead_lettered'`)).length === EACH;
-      },
-      90_000,
-    );
+    await letAllEnd(onward, 90_000);
     await emit('fails', 'failed');
     await emit('ends', 'succeeded');
     for (const id of await emit('cancelled', 'waiting')) await api.must('POST', `/runs/${id}/cancel`);
