@@ -9,9 +9,10 @@
  * ONWARD_TEST_POSTGRES_URL and ONWARD_TEST_VALKEY_URL name servers to use instead.
  */
 import { spawn } from 'node:child_process';
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { readCounts } from './read-counts.mjs';
 import { cleanEnvironment, ROOT, runScript, setUp } from './set-up.mjs';
 
 const PACKAGE_PATIENCE_MS = 30 * 60 * 1_000;
@@ -90,15 +91,6 @@ function run(args, cwd, env) {
       resolve(code);
     });
   });
-}
-
-function readCounts(file) {
-  try {
-    const { numPassedTests, numFailedTests, numPendingTests, numTodoTests } = JSON.parse(readFileSync(file, 'utf8'));
-    return { passed: numPassedTests, failed: numFailedTests, skipped: numPendingTests + numTodoTests };
-  } catch {
-    return { passed: 0, failed: 0, skipped: 0 };
-  }
 }
 
 async function interrupt(stop) {

@@ -37,6 +37,8 @@ export function createPerform({
       },
       send: async () => {
         failPoints.reach('worker.before-send');
+        // Asked after the last place where this process can be stopped.
+        if (!lease.isConfirmed()) return { kind: 'not_sent', why: 'the lease was not confirmed in time' };
         const outcome = await performRequest(work.request, { allow, secrets, signal: AbortSignal.any([cut, lease.lost]), now: () => new Date() });
         failPoints.reach('worker.after-send');
         return outcome;

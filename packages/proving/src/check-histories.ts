@@ -7,6 +7,7 @@ import type { SinkMessage } from '@onward/stack/mail-sink';
 import type { SinkRequest } from '@onward/stack/webhook-sink';
 import { compileGraph } from '@onward/workflow-graph/compile-graph';
 import { type HistoryEntry, replayHistory } from '@onward/workflow-graph/interpret';
+import { checkCommits, readCommits } from './commit-log.js';
 import type { Installation } from './installation.js';
 
 type RunRow = { id: string; state: string; node: string; seq: number; versionId: string; reentryKey: string | null };
@@ -23,7 +24,7 @@ type AttemptRow = {
   replayOf: number | null;
 };
 
-/** Every breach found, in words; none is what a test asks for. */
+/** Every breach found, in words; none is what a test asks for. Asked when everything is at rest. */
 export async function checkHistories({ query, target, mail }: Pick<Installation, 'query' | 'target' | 'mail'>): Promise<string[]> {
   const runs = await query<RunRow>('SELECT id, state, node, seq, version_id AS "versionId", reentry_key AS "reentryKey" FROM runs ORDER BY id');
   const attempts = await query<AttemptRow>(
@@ -33,10 +34,11 @@ export async function checkHistories({ query, target, mail }: Pick<Installation,
     (await query<{ id: string; graph: unknown }>('SELECT id, graph FROM workflow_versions')).map(({ id, graph }) => [id, compileGraph(graph)]),
   );
   const byRun = groupBy(attempts);
+  const commits = await readCommits(query);
   const breaches: string[] = [];
   for (const run of runs) {
     const own = byRun.get(run.id) ?? [];
-    breaches.push(...checkSteps(run, own));
+    breaches.push(...checkSteps(run, own), ...checkCommits(run.id, commits.get(run.id) ?? []));
     const graph = graphs.get(run.versionId);
     if (graph) breaches.push(...checkReplay(run, own, graph));
   }

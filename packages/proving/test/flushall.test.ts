@@ -2,8 +2,14 @@ import { Redis } from 'ioredis';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { checkHistories } from '../src/check-histories.js';
 import { install, type Installation } from '../src/installation.js';
-import { forward, line, onEvent, publish, tag, wait } from '../src/journeys.js';
+import { forward, line, mailTo, makeTemplate, onEvent, publish, tag, wait } from '../src/journeys.js';
+import { letAllEnd } from '../src/let-all-end.js';
 import { type OwnServices, startOwnServices } from '../src/own-services.js';
+import { scaled } from './scaled.js';
+import { sendEvent } from '../src/send-events.js';
+
+/** Runs in each state that the queue could know of, or that it must not touch. */
+const EACH = scaled(20, 200);
 
 let services: OwnServices;
 let onward: Installation;
@@ -12,7 +18,8 @@ beforeAll(async () => {
   onward = await install({
     postgresUrl: services.postgres().url('postgres'),
     valkeyUrl: services.valkey().url,
-    env: { AUTOMATIONS_WORKER_CONCURRENCY: '20' },
+    // As many as are to be in flight: the others stay pending behind them.
+    env: { AUTOMATIONS_WORKER_CONCURRENCY: String(EACH) },
   });
 });
 afterAll(async () => {
@@ -20,25 +27,89 @@ afterAll(async () => {
   await services?.stop();
 });
 
-test('FLUSHALL with 200 runs waiting, pending and running costs only latency', async () => {
-  const { api, target, query } = onward;
-  await publish(api, 'waits', line(onEvent('flush.wait'), tag('a', 'a'), wait('rest', '1h'), tag('b', 'b')), { reentry: 'always' });
-  await publish(api, 'calls', line(onEvent('flush.call'), forward('call', `${target.url}/x`), tag('c', 'c')), { reentry: 'always' });
-  target.mode({ kind: 'late', delayMs: 1_000 });
-  const emit = (type: string, nth: number) => api.must('POST', '/events', { id: `${type}-${nth}`, type, contact: { email: `${type}-${nth}@example.test` } });
-  for (let nth = 0; nth < 100; nth += 1) await emit('flush.wait', nth);
-  await onward.until('a hundred runs wait', async () => (await query(`SELECT 1 FROM runs WHERE state = 'waiting'`)).length === 100);
-  for (let nth = 0; nth < 100; nth += 1) await emit('flush.call', nth);
-  await onward.until('some run and some have not begun', async () => {
-    const states = await query<{ state: string }>(`SELECT DISTINCT state FROM runs`);
-    return ['pending', 'running', 'waiting'].every((state) => states.some((row) => row.state === state));
-  });
-  const valkey = new Redis(services.valkey().url);
-  await valkey.flushall();
-  valkey.disconnect();
-  await api.must('POST', '/test/clock', { advance: '1h' });
-  await onward.until('every run has ended', async () => (await query(`SELECT 1 FROM runs WHERE ended_at IS NULL`)).length === 0, 60_000);
-  expect(await query('SELECT state, count(*)::int FROM runs GROUP BY state')).toEqual([{ state: 'succeeded', count: 200 }]);
-  expect(target.requests()).toHaveLength(100);
-  expect(await checkHistories(onward)).toEqual([]);
-});
+/** Sends the event of `count` contacts of its own and answers the ids of the runs it started, once each is as `state` says. */
+async function emit(type: string, state?: string, count = EACH): Promise<string[]> {
+  for (let nth = 0; nth < count; nth += 1) {
+    const id = `${type}-${nth}`;
+    await sendEvent(onward.apis, { id, type, contact: { email: `${id}@example.test`, attributes: { name: id } } });
+  }
+  const runs = () =>
+    onward.query<{ id: string }>(`SELECT id FROM runs WHERE event_id LIKE $1 AND ($2::text IS NULL OR state = $2)`, [`${type}-%`, state ?? null]);
+  await onward.until(`every run of ${type} is ${state ?? 'there'}`, async () => (await runs()).length === count, 60_000);
+  return (await runs()).map(({ id }) => id);
+}
+
+const countStates = () =>
+  onward.query<{ state: string; count: number }>(
+    `SELECT CASE WHEN is_held THEN 'held' WHEN state = 'waiting' THEN 'waiting for ' || wait_reason WHEN state = 'running' AND EXISTS
+       (SELECT 1 FROM attempts WHERE run_id = runs.id AND attempts.status = 'sending') THEN 'in flight' ELSE state END AS state, count(*)::int
+     FROM runs GROUP BY 1 ORDER BY 1`,
+  );
+
+test(
+  'FLUSHALL with runs in every state costs only latency',
+  async () => {
+    const { api, target, query } = onward;
+    await makeTemplate(api, 'hello');
+    const call = (path: string) => forward('call', `${target.url}/${path}`);
+    await publish(api, 'dies', line(onEvent('dies'), call('dies')));
+    await publish(api, 'fails', line(onEvent('fails'), call('fails')));
+    await publish(api, 'ends', line(onEvent('ends'), tag('a', 'a')));
+    await publish(api, 'cancelled', line(onEvent('cancelled'), wait('rest', '30d')));
+    const held = await publish(api, 'held', line(onEvent('held'), wait('rest', '10m'), tag('a', 'a')));
+    await publish(api, 'waits', line(onEvent('waits'), wait('rest', '1h'), tag('a', 'a')));
+    await publish(api, 'mails', line(onEvent('mails'), mailTo('greet', 'hello'), tag('a', 'a')));
+    await publish(api, 'retries', line(onEvent('retries'), call('retries'), tag('a', 'a')));
+    await publish(api, 'calls', line(onEvent('calls'), call('calls'), tag('a', 'a')));
+    let isOver = false;
+    target.mode(({ path }) => {
+      if (path === '/dies' || (path === '/retries' && !isOver)) return { kind: 'fail' };
+      if (path === '/fails') return { kind: 'status', status: 404 };
+      return path === '/calls' && !isOver ? { kind: 'late', delayMs: 8_000 } : { kind: 'ok' };
+    });
+
+    await emit('dies');
+    await letAllEnd(onward, 90_000);
+    await emit('fails', 'failed');
+    await emit('ends', 'succeeded');
+    for (const id of await emit('cancelled', 'waiting')) await api.must('POST', `/runs/${id}/cancel`);
+    await emit('held', 'waiting');
+    await api.must('POST', `/workflows/${held}/pause`);
+    await api.must('POST', '/test/clock', { advance: '10m' });
+    await emit('waits', 'waiting');
+    onward.process('gateway').kill('SIGSTOP');
+    await emit('mails', 'waiting');
+    await emit('retries', 'retrying');
+    await emit('calls', undefined, 2 * EACH);
+    await target.waitFor((requests) => requests.filter(({ path }) => path === '/calls').length === EACH, 30_000);
+
+    const before = await countStates();
+    const valkey = new Redis(services.valkey().url);
+    await valkey.flushall();
+    valkey.disconnect();
+    expect(before).toEqual(
+      ['cancelled', 'dead_lettered', 'failed', 'held', 'in flight', 'pending', 'retrying', 'succeeded', 'waiting for mail', 'waiting for time'].map(
+        (state) => ({
+          state,
+          count: EACH,
+        }),
+      ),
+    );
+
+    isOver = true;
+    onward.process('gateway').kill('SIGCONT');
+    await api.must('POST', `/workflows/${held}/resume`);
+    await letAllEnd(onward, 90_000);
+    expect(await query('SELECT state, count(*)::int FROM runs GROUP BY state ORDER BY state')).toEqual([
+      { state: 'cancelled', count: EACH },
+      { state: 'dead_lettered', count: EACH },
+      { state: 'failed', count: EACH },
+      { state: 'succeeded', count: 7 * EACH },
+    ]);
+    const requestsTo = (path: string) => target.requests().filter((request) => request.path === path).length;
+    expect(['/dies', '/fails', '/retries', '/calls'].map(requestsTo)).toEqual([3 * EACH, EACH, 2 * EACH, 2 * EACH]);
+    expect(onward.mail.messages()).toHaveLength(EACH);
+    expect(await checkHistories(onward)).toEqual([]);
+  },
+  scaled(180_000, 900_000),
+);

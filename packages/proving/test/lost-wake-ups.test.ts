@@ -9,7 +9,7 @@ beforeAll(async () => {
     valkeyUrl: process.env['ONWARD_TEST_VALKEY_URL'] ?? '',
     env: { AUTOMATIONS_SWEEP_INTERVAL_MS: '5000' },
     // The first thing the queue would be told is the run's wake-up; every later one is told.
-    failPoints: { backend: 'commit.before-enqueue:skip@1' },
+    failPoints: { backend: () => 'commit.before-enqueue:skip@1' },
   });
 });
 afterAll(() => onward?.close());

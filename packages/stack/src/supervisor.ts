@@ -30,6 +30,8 @@ export type SupervisedPlan = {
   readonly runDir: string;
   /** How long a child may take to end after SIGTERM before SIGKILL; default 15 s. */
   readonly stopWithinMs?: number;
+  /** The longest pause before a restart; default 5 s. */
+  readonly longestBackoffMs?: number;
   /** Told the pid at every start, the first included. */
   readonly onStart?: (pid: number) => void;
 };
@@ -47,7 +49,7 @@ export type Supervised = {
 };
 
 const FIRST_BACKOFF_MS = 200;
-const LONGEST_BACKOFF_MS = 5_000;
+const DEFAULT_LONGEST_BACKOFF_MS = 5_000;
 /** A child that lived this long had a good start: the next death begins with the shortest backoff again. */
 const GOOD_LIFE_MS = 10_000;
 const DEFAULT_STOP_WITHIN_MS = 15_000;
@@ -55,7 +57,7 @@ const KILL_PATIENCE_MS = 5_000;
 
 /** Ends left-overs of an earlier supervisor, then starts the child. Throws when a left-over cannot be ended or the program cannot be run at all. */
 export async function supervise(plan: SupervisedPlan): Promise<Supervised> {
-  const { name, log, runDir, stopWithinMs = DEFAULT_STOP_WITHIN_MS } = plan;
+  const { name, log, runDir, stopWithinMs = DEFAULT_STOP_WITHIN_MS, longestBackoffMs = DEFAULT_LONGEST_BACKOFF_MS } = plan;
   mkdirSync(runDir, { recursive: true });
   const recordFile = join(runDir, `${name}.json`);
   const ladder: readonly Rung[] = [
@@ -95,7 +97,7 @@ export async function supervise(plan: SupervisedPlan): Promise<Supervised> {
       log(`${how}; starting again in ${backoffMs / 1_000} s`);
       await pause(backoffMs, undefined, { signal: stopping.signal }).catch(() => undefined);
       if (stopping.signal.aborted) return;
-      backoffMs = Math.min(backoffMs * 2, LONGEST_BACKOFF_MS);
+      backoffMs = Math.min(backoffMs * 2, longestBackoffMs);
       current = start();
     }
   };

@@ -14,8 +14,8 @@ export type WebhookSinkMode =
   | { readonly kind: 'reset' }
   /** Promises 1,000 bytes, sends some and cuts the connection. */
   | { readonly kind: 'cut' }
-  /** 200 after `delayMs`. */
-  | { readonly kind: 'late'; readonly delayMs: number };
+  /** `status` (200 unless given) after `delayMs`. */
+  | { readonly kind: 'late'; readonly delayMs: number; readonly status?: number };
 
 /** Decides for each request; `nth` counts them from 1. */
 export type WebhookSinkRule = (request: SinkRequest, nth: number) => WebhookSinkMode;

@@ -124,7 +124,7 @@ async function answerAs(mode: WebhookSinkMode, response: ServerResponse, signal:
       return;
     case 'late':
       await pause(mode.delayMs, undefined, { signal });
-      return answerJson(response, 200, { ok: true });
+      return answerJson(response, mode.status ?? 200, { ok: (mode.status ?? 200) < 300 });
     case 'drip':
       response.writeHead(200, { 'content-type': 'text/plain', 'content-length': mode.bytes }).flushHeaders();
       for (let sent = 0; sent < mode.bytes && !response.destroyed; sent++) {

@@ -3,7 +3,7 @@
  * for is different. A process reads them only while the test clock is on, so a production process has none.
  *
  * Written `name:action@n`, several separated by commas: at the n-th time (default the first) `name` is reached, `kill9` ends the process
- * at once, `throw` throws, `skip` leaves out what stands there; `skip` without `@n` does so every time.
+ * at once, `freeze` stops it (SIGSTOP) until somebody continues it, `throw` throws, `skip` leaves out what stands there; `skip` without `@n` does so every time.
  */
 export const FAIL_POINTS = [
   'event.after-insert',
@@ -38,7 +38,7 @@ export const FAIL_POINTS = [
 ] as const;
 export type FailPoint = (typeof FAIL_POINTS)[number];
 
-const ACTIONS = ['kill9', 'throw', 'skip'] as const;
+const ACTIONS = ['kill9', 'freeze', 'throw', 'skip'] as const;
 type Plan = { action: (typeof ACTIONS)[number]; at: number | null; reached: number };
 
 export class FailPoints {
@@ -53,12 +53,12 @@ export class FailPoints {
     }
   }
 
-  /** Ends the process or throws when that is planned for this time; otherwise nothing. */
+  /** Ends the process, freezes it or throws when that is planned for this time; otherwise nothing. */
   reach(name: FailPoint): void {
     const plan = this.plans.get(name);
     if (!plan || plan.action === 'skip' || !isNow(plan, 1)) return;
     if (plan.action === 'throw') throw new Error(`Fail point ${name}`);
-    process.kill(process.pid, 'SIGKILL');
+    process.kill(process.pid, plan.action === 'freeze' ? 'SIGSTOP' : 'SIGKILL');
   }
 
   /** Is what stands here to be left out this time? */

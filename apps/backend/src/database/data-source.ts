@@ -1,4 +1,5 @@
 import 'reflect-metadata';
+import type { EventEmitter } from 'node:events';
 import { DataSource, type DataSourceOptions } from 'typeorm';
 import { ENTITIES } from './entities.js';
 import { MIGRATIONS } from './migrations.js';
@@ -34,6 +35,7 @@ export function dataSourceOptions(url: string, poolSize: number, onPoolError: (e
       lock_timeout: LOCK_TIMEOUT_MS,
       idle_in_transaction_session_timeout: IDLE_IN_TRANSACTION_TIMEOUT_MS,
       keepAlive: true,
+      onConnect: outliveOwnEnd,
     },
   };
 }
@@ -55,6 +57,14 @@ export function createVitalSource(url: string, onPoolError: (error: unknown) => 
 
 /** Injection token of the small pool. */
 export const VITAL_SOURCE = Symbol('vital source');
+
+/**
+ * For a moment between the pool and the query runner nobody listens to a connection, and one that ends just then would take the process
+ * along. Whoever uses it next is told by its own statement.
+ */
+function outliveOwnEnd(client: EventEmitter): void {
+  client.on('error', () => undefined);
+}
 
 export function createDataSource(url: string, poolSize: number, onPoolError: (error: unknown) => void): DataSource {
   return new DataSource(dataSourceOptions(url, poolSize, onPoolError));

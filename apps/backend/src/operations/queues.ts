@@ -46,6 +46,7 @@ export class Queues implements Teller, OnApplicationShutdown {
   /** Entries on their way to the queue: a count read meanwhile may miss them. */
   private adding = { waiting: 0, delayed: 0 };
   private lastWarned = 0;
+  private lastSaidUnsafe = 0;
   private isClosing = false;
 
   constructor(
@@ -175,7 +176,10 @@ export class Queues implements Teller, OnApplicationShutdown {
       await this.producer.ping();
       const policy = (await this.producer.config('GET', 'maxmemory-policy').catch(() => null)) as string[] | null;
       const isSafe = policy === null || policy[1] === undefined || policy[1] === 'noeviction';
-      return isSafe ? { ok: true, detail: 'reachable' } : { ok: false, detail: `maxmemory-policy is ${policy?.[1]}, it must be noeviction` };
+      if (isSafe) return { ok: true, detail: 'reachable' };
+      const detail = `maxmemory-policy is ${policy?.[1]}, it must be noeviction`;
+      this.sayUnsafe(detail);
+      return { ok: false, detail };
     } catch (error) {
       return { ok: false, detail: error instanceof Error ? error.message : String(error) };
     }
@@ -195,6 +199,14 @@ export class Queues implements Teller, OnApplicationShutdown {
       this.warn(error);
       return undefined;
     }
+  }
+
+  /** Once a minute, however often a probe asks. */
+  private sayUnsafe(detail: string): void {
+    const now = Date.now();
+    if (now - this.lastSaidUnsafe < 60_000) return;
+    this.lastSaidUnsafe = now;
+    this.log.error(`Valkey may throw entries away, so this backend is not ready: ${detail}`);
   }
 
   /** Once in ten seconds: an outage is one fact, not a thousand lines. */

@@ -54,6 +54,17 @@ test('a connection that ends between two statements, before the commit or under 
   expect(await underSavepoint).toBe('away');
 });
 
+test('a connection that ends on its way from the pool to the one who asked for it ends no process', async () => {
+  const { master } = onward.source.driver as unknown as { master: pg.Pool };
+  const client = await master.connect();
+  const ended = new Promise((resolve) => client.once('end', resolve));
+  const [own] = (await client.query<{ pid: number }>('SELECT pg_backend_pid() AS pid')).rows;
+  await other.query('SELECT pg_terminate_backend($1)', [own?.pid]);
+  await ended;
+  await expect(client.query('SELECT 1')).rejects.toSatisfy((error) => databaseFault(error) === 'away');
+  client.release();
+});
+
 test('a statement that fails in the middle of a frame is answered as what it is, and the frame sent again is carried out', async () => {
   const { runId } = await startRun(onward, await publish(onward, line(send('call'))));
   await worker.begin(runId, 1);
