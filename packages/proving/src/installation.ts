@@ -116,7 +116,7 @@ export async function install(plan: InstallationPlan): Promise<Installation> {
   };
   const pool = new pg.Pool({ connectionString: databaseUrl, max: 2 });
   pool.on('error', () => undefined);
-  const query: Query = async (sql, parameters = []) => (await pool.query(sql, parameters)).rows;
+  const query = async <Row extends pg.QueryResultRow>(sql: string, parameters: unknown[] = []) => (await pool.query<Row>(sql, parameters)).rows;
   const apis = ports.map(({ http }) => createApi(`http://127.0.0.1:${http}`, key));
   const [api] = apis;
   if (!api) throw new Error('An installation has a backend');
