@@ -159,6 +159,15 @@ test.each<[string, () => Promise<string>]>([
     },
   ],
   [
+    'whose uncertain request was recorded and is not yet acted on',
+    async () => {
+      const { runId } = await startRun(onward, await publish(onward, line(send('call'))));
+      const { at } = await worker.begin(runId);
+      await worker.call('update', { ...at, n: 1, outcome: { ...late, kind: 'uncertain' } });
+      return runId;
+    },
+  ],
+  [
     'that will repeat its uncertain request by itself',
     async () => {
       const { runId } = await startRun(onward, await publish(onward, line(send('call'))));
