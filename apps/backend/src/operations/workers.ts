@@ -1,6 +1,7 @@
 import type { WorkerGauges } from '@onward/contracts/frame';
-import { Injectable } from '@nestjs/common';
-import { DataSource } from 'typeorm';
+import { Inject, Injectable } from '@nestjs/common';
+import type { DataSource } from 'typeorm';
+import { VITAL_SOURCE } from '../database/data-source.js';
 import { change, rows, type Tx } from '../database/sql.js';
 import { storableJson } from '../database/storable-json.js';
 
@@ -10,7 +11,8 @@ export const SEEN_LATELY = `seen_at > clock_timestamp() - interval '60 seconds'`
 /** The workers that are there, from what they say of themselves with every renewal to any backend. A view, not a truth: nothing is decided by it. */
 @Injectable()
 export class Workers {
-  constructor(private readonly source: DataSource) {}
+  /** The pool for what must not wait behind work: a renewal is answered with the count, and readiness shows it. */
+  constructor(@Inject(VITAL_SOURCE) private readonly source: DataSource) {}
 
   /** Keeps what a worker says and answers how many there are, itself included. */
   async note({ workerId, inFlight, targets }: WorkerGauges): Promise<number> {

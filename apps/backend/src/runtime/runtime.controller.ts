@@ -3,7 +3,8 @@ import { RUNTIME_PATTERNS, type RuntimePattern, type RuntimeReply } from '@onwar
 import { Controller, Inject } from '@nestjs/common';
 import { Ctx, MessagePattern, Payload } from '@nestjs/microservices';
 import type { Logger } from 'pino';
-import { DataSource } from 'typeorm';
+import type { DataSource } from 'typeorm';
+import { VITAL_SOURCE } from '../database/data-source.js';
 import { isUnavailable } from '../database/is-unavailable.js';
 import { LOGGER } from '../operations/logger.js';
 import { Workers } from '../operations/workers.js';
@@ -19,7 +20,7 @@ export class RuntimeController {
   constructor(
     private readonly runner: FrameRunner,
     private readonly workers: Workers,
-    private readonly source: DataSource,
+    @Inject(VITAL_SOURCE) private readonly vital: DataSource,
     @Inject(SETTINGS) private readonly settings: Settings,
     @Inject(LOGGER) private readonly log: Logger,
   ) {}
@@ -33,7 +34,7 @@ export class RuntimeController {
   /** What a worker says of itself is a view: that it could not be kept fails no frame. */
   private async note(worker: WorkerGauges): Promise<number | undefined> {
     try {
-      const [count] = await Promise.all([this.workers.note(worker), noteReports(this.source, worker.targets, this.settings.breakerResetMs)]);
+      const [count] = await Promise.all([this.workers.note(worker), noteReports(this.vital, worker.targets, this.settings.breakerResetMs)]);
       return count;
     } catch (error) {
       if (!isUnavailable(error)) this.log.warn({ err: error }, 'what a worker says of itself could not be kept');

@@ -2,12 +2,14 @@
  * A backend whose pool for work is exhausted: every connection stands in a transaction that waits for a lock. What a worker needs to keep
  * its runs, and whoever watches the process, must not stand in that line.
  */
+import { callFrame } from '@onward/wire/call-frame';
 import pg from 'pg';
 import type { DataSource } from 'typeorm';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from 'vitest';
 import type { Backend } from '../../src/create-backend.js';
 import { VITAL_SOURCE } from '../../src/database/data-source.js';
 import { type BackendForTest, backendForTest } from '../backend-for-test.js';
+import { newId } from '../../src/database/new-id.js';
 import { anotherBackend } from '../sweeper/sweeper-bench.js';
 import { HandWorker, line, publish, startRun, tag } from './hand-worker.js';
 
@@ -74,7 +76,17 @@ test('renewals are answered and no lease lapses while every connection for work 
     const until = performance.now() + 2 * onward.settings.leaseMs;
     let renewals = 0;
     while (performance.now() < until) {
-      expect(await worker.frame(['prepare', renew])).toEqual([{ kind: 'renewed', leaseMs: 2_000 }]);
+      const answer = await callFrame(worker.client, {
+        v: 1,
+        worker: {
+          workerId: newId(),
+          inFlight: 1,
+          targets: [{ origin: 'https://a.example.test', breaker: 'open', breakerNo: 0, probesInMs: 1_000, sending: 0, queued: 0 }],
+        },
+        runs: [{ items: [{ pattern: 'automation.runtime.run.prepare', data: renew }] }],
+      });
+      // What the worker says of itself is kept too: who could not be counted would be missing here.
+      expect(answer).toMatchObject({ runs: [{ replies: [{ reply: { kind: 'renewed', leaseMs: 2_000 } }] }], workers: expect.any(Number) });
       expect(await worker.call('prepare', renew)).toEqual({ kind: 'renewed', leaseMs: 2_000 });
       renewals += 1;
       await new Promise((resolve) => setTimeout(resolve, 400));

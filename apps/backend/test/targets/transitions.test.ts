@@ -3,6 +3,7 @@ import type { Outcome } from '@onward/contracts/outcome';
 import type { Verb } from '@onward/contracts/patterns';
 import type { TargetReport } from '@onward/contracts/targets';
 import { randomUUID } from 'node:crypto';
+import { Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { change, rows, transact } from '../../src/database/sql.js';
 import { sweepTargets } from '../../src/sweeper/sweep-targets.js';
@@ -329,6 +330,9 @@ describe('letting go', () => {
     const [, run] = await runsOf(onward, workflowId);
     expect(run?.wokenAt).not.toBeNull();
     await change(onward.source, `UPDATE runs SET woken_at = clock_timestamp() - interval '1 minute', due_at = onward_now() WHERE id = $1`, [run?.id]);
+    const valkey = new Redis(onward.valkeyUrl);
+    await valkey.flushdb();
+    valkey.disconnect();
     await sweeperOf(onward.backend).sweepFully();
     const [, told] = await runsOf(onward, workflowId);
     expect(Date.now() - (told?.wokenAt?.getTime() ?? 0)).toBeLessThan(50_000);
