@@ -101,10 +101,10 @@ function readBody(response: SendResponse, mask: Mask): Body {
   if (undecoded !== null) return asText(response, mask, [`The body is encoded as ${storable(undecoded)}, which could not be undone; it is kept as it came`]);
   if (!isJsonType(contentType)) return asText(response, mask, []);
   const read = parseJson(readText(body, contentType));
-  const value = read === undefined ? undefined : mask.json(read);
-  if (value === undefined) return asText(response, mask, ['The body is not the JSON it claims to be; it is kept as text']);
-  if (!isStorable(value, MAX_JSON_DEPTH))
+  if (read === undefined) return asText(response, mask, ['The body is not the JSON it claims to be; it is kept as text']);
+  if (!isStorable(read, MAX_JSON_DEPTH))
     return asText(response, mask, ['The body is JSON that cannot be stored (depth, number or character); it is kept as text']);
+  const value = mask.json(read);
   // Written again it may be far longer than it came (1e20 has 21 digits), and what is recorded must fit into a message to the backend.
   if (Buffer.byteLength(JSON.stringify(value)) > MAX_JSON_BYTES)
     return asText(response, mask, [`The body is JSON of over ${MAX_JSON_BYTES} bytes; its beginning is kept as text`]);

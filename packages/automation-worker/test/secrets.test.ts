@@ -131,6 +131,15 @@ describe('F39: a target that echoes what it was sent', () => {
     if (outcome.kind === 'done') expect(Buffer.byteLength(String((outcome.output as { body: string }).body))).toBe(MAX_TEXT_BYTES);
   });
 
+  test('F39: JSON too deep to be kept as JSON is kept as text, masked', async () => {
+    const target = await open((seen, response) =>
+      response.writeHead(200, { 'content-type': 'application/json' }).end(`${'['.repeat(50_000)}${JSON.stringify(seen.body)}${']'.repeat(50_000)}`),
+    );
+    const outcome = await perform(target);
+    expect(outcome).toMatchObject({ kind: 'done', output: { bodyKind: 'text' } });
+    expect(hits(outcome)).toEqual([]);
+  });
+
   test('F39: faults on the way name no value', async () => {
     const closed = await open(() => undefined);
     const away = { ...closed, origin: 'http://127.0.0.1:1', allow: closed.allow };

@@ -5,6 +5,7 @@
  * a JSON body, form-encoded in a form (URL Standard), as it is in any other text. One pass: what a value brings is never taken for a placeholder.
  * The sentences name the secret and never its value.
  */
+import { jsonEscaped, percentEncoded } from './encode-value.js';
 import type { Hop } from './exchange.js';
 import type { SecretValue } from './secret-value.js';
 
@@ -70,9 +71,6 @@ function isJson(text: string): boolean {
 }
 
 const asItIs: Encode = (value) => value;
-const jsonEscaped: Encode = (value) => JSON.stringify(value).slice(1, -1);
-const percentEncoded: Encode = (value) =>
-  encodeURIComponent(Buffer.from(value, 'utf8').toString('utf8')).replace(/[!'()*]/g, (character) => `%${character.charCodeAt(0).toString(16).toUpperCase()}`);
 
 function invalid(used: readonly SecretValue[], what: string, place?: string): FilledHop {
   const names = used.filter(({ placeholder }) => place === undefined || place.includes(placeholder)).map(({ name }) => `"${name}"`);

@@ -1,12 +1,13 @@
 /**
  * Finds the values of secrets in what came back, and puts `[secret <name>]` in their place.
  * A value is found as it is, percent- and form-encoded, escaped for JSON or HTML (mixtures of these included), in hex, and in base64 and base64url
- * wherever it stands in what was encoded (so also as the password of `user:password`). Of `Bearer <value>` and the like the value alone is
+ * wherever it stands in what was encoded (so also as the password of `user:password`, or in a body of JSON or a form that was encoded as a whole). Of `Bearer <value>` and the like the value alone is
  * found too, of `Basic <base64>` what it holds, of a cookie each of its values.
  * Values shorter than 4 characters are found only where no letter or digit touches them, and only as text: `7` would otherwise be found in every number.
  * To be asked before a text is cut to a length: the first half of a value is not found.
  * Not promised: to find a value that the other side has changed in any other way (compressed, encrypted, reversed, cut).
  */
+import { jsonEscaped, percentEncoded } from './encode-value.js';
 import type { SecretValue } from './secret-value.js';
 
 export type Mask = {
@@ -91,13 +92,10 @@ function partsOf(value: string): string[] {
 function formsOf(value: string): Pick<Known, 'pattern' | 'marks'> {
   const plain = [...value].map(anyForm).join('');
   if (value.length < SHORT) return { pattern: `(?<![\\p{L}\\p{N}])${plain}(?![\\p{L}\\p{N}])`, marks: [longestRun(value)] };
-  const bytes = Buffer.from(value, 'utf8');
-  const hex = bytes.toString('hex');
-  const base64 = [0, 1, 2].map((offset) => base64At(bytes, offset));
-  return {
-    pattern: [plain, hex, hex.toUpperCase(), ...base64.map(anyBase64)].join('|'),
-    marks: [value, hex, hex.toUpperCase(), ...base64].map(longestRun),
-  };
+  const written = [...new Set([value, jsonEscaped(value), percentEncoded(value)])].map((text) => Buffer.from(text, 'utf8'));
+  const hex = written.map((bytes) => bytes.toString('hex')).flatMap((text) => [text, text.toUpperCase()]);
+  const base64 = written.flatMap((bytes) => [0, 1, 2].map((offset) => base64At(bytes, offset)));
+  return { pattern: [plain, ...hex, ...base64.map(anyBase64)].join('|'), marks: [value, ...hex, ...base64].map(longestRun) };
 }
 
 function longestRun(text: string): string {

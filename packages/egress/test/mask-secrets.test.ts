@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { describe, expect, it, test } from 'vitest';
+import { percentEncoded } from '../src/encode-value.js';
 import { createMask } from '../src/mask-secrets.js';
 
 /** Values as people have them: tokens, passwords with every kind of character, a key of several lines. */
@@ -39,6 +40,7 @@ const ENCODINGS: Record<string, (value: string) => string> = {
   hex: (value) => Buffer.from(value).toString('hex'),
   'hex in upper case': (value) => Buffer.from(value).toString('hex').toUpperCase(),
   base64: (value) => Buffer.from(value).toString('base64'),
+  'hex of json': (value) => Buffer.from(inside(JSON.stringify(value))).toString('hex'),
   base64url: (value) => Buffer.from(value).toString('base64url'),
 };
 
@@ -66,6 +68,15 @@ describe('F39: every value is found in every encoding', () => {
       }
     }
   });
+});
+
+test('F39: a body of JSON or a form that comes back in base64 as a whole shows no value', () => {
+  const mask = createMask(CANARIES.map((value, index) => ({ name: `s${index}`, value })));
+  for (const [index, value] of CANARIES.entries()) {
+    for (const body of [JSON.stringify({ a: 1, b: [value] }), `a=1&b=${percentEncoded(value)}&c=2`]) {
+      expect(mask.text(Buffer.from(body).toString('base64')), body).toContain(`[secret s${index}]`);
+    }
+  }
 });
 
 test('what is no value stays as it is', () => {

@@ -38,6 +38,11 @@ function hits(text: string): string[] {
   });
 }
 
+/** What every longer run of hex digits stands for. */
+function unhexed(text: string): string {
+  return (text.match(/[0-9a-f]{8,}/g) ?? []).flatMap((run) => [run, run.slice(1)].map((hex) => Buffer.from(hex, 'hex').toString('latin1'))).join('\n');
+}
+
 let onward: Installation;
 let target: Server;
 let listener: TcpServer;
@@ -181,7 +186,7 @@ describe('F39: canaries in every place of a request', () => {
       const texts = await onward.query<{ text: string }>(`SELECT t::text AS text FROM "${name}" t`);
       const all = texts.map(({ text }) => text).join('\n');
       // A bytea is written in hex, and so is what would stand in it as text.
-      expect([...hits(all), ...hits(Buffer.from(all.replace(/[^0-9a-f]/g, ''), 'hex').toString('latin1'))], name).toEqual([]);
+      expect([...hits(all), ...hits(unhexed(all))], name).toEqual([]);
     }
     const history = await onward.query<{ text: string }>(`SELECT concat(input, output, failure) AS text FROM attempts WHERE node = 'call'`);
     const text = history.map((row) => row.text).join('\n');
