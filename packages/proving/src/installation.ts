@@ -33,7 +33,7 @@ export type InstallationPlan = {
   backends?: number;
   /** Default 1. */
   workers?: number;
-  /** Further settings of all processes. */
+  /** Further settings of all processes; they go before what an installation chooses itself, its ports too. */
   env?: Readonly<Record<string, string>>;
   /** Fail points by process, in each of its lives; one counts anew in every life, so a kill comes back with each that has it. */
   failPoints?: Readonly<Record<string, (life: number) => string>>;
@@ -98,7 +98,7 @@ export async function install(plan: InstallationPlan): Promise<Installation> {
     const failPoints = plan.failPoints?.[process] ?? (() => '');
     let life = 1;
     // The supervisor reads it at every start.
-    const own = { ...env, ...more, ONWARD_FAIL_POINTS: failPoints(life) };
+    const own = { ...env, ...more, ...plan.env, ONWARD_FAIL_POINTS: failPoints(life) };
     processes[process] = await supervise({
       name: process,
       args: ['--enable-source-maps', main],
