@@ -3,6 +3,7 @@ import { request as httpRequest } from 'node:http';
 import { setTimeout as pause } from 'node:timers/promises';
 import { AUTOMATIONS_QUEUE, MAIL_QUEUE, MAIL_RESULTS_QUEUE, type MailJob, MESSAGE_RESULT, QUEUE_PREFIX, type WakeUp } from '@onward/contracts/queues';
 import type { BackendClient } from '@onward/wire/client';
+import { FailPoints } from '@onward/wire/fail-points';
 import { RpcTimeout } from '@onward/wire/faults';
 import { Queue, QueueEvents, Worker } from 'bullmq';
 import { Redis } from 'ioredis';
@@ -11,7 +12,7 @@ import { change, rows } from '../../src/database/sql.js';
 import { isEnded } from '../../src/runtime/moves.js';
 import { backendForTest } from '../backend-for-test.js';
 import { readQueue } from '../sweeper/sweeper-bench.js';
-import { HandDriver, HandGateway, startTarget, type Watch } from './hand-driver.js';
+import { type Asking, HandDriver, HandGateway, startTarget, type Watch } from './hand-driver.js';
 import { publish, tag, wait } from './hand-worker.js';
 import { directClient, outerWorld } from './outer-world.js';
 
@@ -28,6 +29,8 @@ type Cut = {
   leaves: string;
   failPoint?: string;
   manner?: 'alone' | 'frames';
+  /** From when on the fail point counts, where a count from the beginning would depend on the sweeper; from the beginning when not given. */
+  armedAt?: { asking: Asking; node: string; nth: number };
   /** Dies as the worker does: says where by throwing. */
   dies?: (died: () => boolean) => Watch;
   /** Emits the event otherwise than by a request that is sent again until it is accepted. */
@@ -43,7 +46,12 @@ const CUTS: Cut[] = [
   { moment: 'after the insert of the event', leaves: 'nothing', failPoint: 'event.after-insert:throw@1' },
   { moment: 'after the insert of the run', leaves: 'nothing', failPoint: 'runs.after-insert:throw@1' },
   { moment: 'after the commit of a new run, before the queue is told', leaves: 'pending at start', failPoint: 'commit.before-enqueue:throw@1' },
-  { moment: 'after the commit of a retry, before the queue is told', leaves: 'retrying at call, call failed', failPoint: 'commit.before-enqueue:throw@2' },
+  {
+    moment: 'after the commit of a mail, before its queue is told',
+    leaves: 'running at greet, greet waiting, mail prepared',
+    failPoint: 'commit.before-enqueue:throw@1',
+    armedAt: { asking: 'record frame', node: 'call', nth: 2 },
+  },
   { moment: 'after the queue is told, before the emitter is answered', leaves: 'pending at start', isEmitterCut: true },
   { moment: 'after the claim, with the step begun in the same frame', leaves: 'running at mark, mark done', failPoint: 'claim.after-commit:throw@1' },
   { moment: 'after the claim alone', leaves: 'running at mark, start done', failPoint: 'claim.after-commit:throw@1', manner: 'alone' },
@@ -67,11 +75,11 @@ const CUTS: Cut[] = [
   { moment: 'after a wait is stored', leaves: 'waiting at rest, rest waiting, mail sent', failPoint: 'wait.after-commit:throw@2' },
   { moment: 'when a wait by time is due', leaves: 'waiting at rest, rest waiting, mail sent', failPoint: 'wait.due:throw@2' },
   { moment: 'when a wait by time is claimed', leaves: 'running at close, close done, mail sent', failPoint: 'claim.after-commit:throw@4' },
-  { moment: 'after a mail is begun', leaves: 'waiting at greet, greet waiting, mail begun', failPoint: 'mail.after-begin:throw@1', mailTries: 2 },
+  { moment: 'after a mail is begun', leaves: 'greet waiting, mail begun', failPoint: 'mail.after-begin:throw@1', mailTries: 2 },
   { moment: 'after the result of a mail is committed', leaves: 'mail sent', failPoint: 'mail.after-end:throw@1' },
   {
     moment: 'after the result of a mail is taken off its queue',
-    leaves: 'waiting at greet, greet waiting, mail begun',
+    leaves: 'greet waiting, mail begun',
     failPoint: 'mail-results.before-store:throw@1',
     isEndLost: true,
     mailTries: 2,
@@ -109,7 +117,7 @@ describe.concurrent('a run that is cut once', () => {
 });
 
 /** A backend that sweeps, with the queues drained by a worker and a gateway moved by hand. */
-async function production({ failPoint, manner = 'frames', dies, isEndLost }: Cut) {
+async function production({ failPoint, manner = 'frames', dies, isEndLost, armedAt }: Cut) {
   const valkey = valkeys.shift();
   if (valkey === undefined) throw new Error('More backends run at once than there are databases of Valkey');
   const valkeyUrl = `${inject('ground').valkeyUrl}/${valkey}`;
@@ -120,7 +128,9 @@ async function production({ failPoint, manner = 'frames', dies, isEndLost }: Cut
     VALKEY_URL: valkeyUrl,
     DATABASE_POOL_SIZE: '5',
     AUTOMATIONS_SWEEP_INTERVAL_MS: '500',
-    ...(failPoint ? { ONWARD_FAIL_POINTS: failPoint } : {}),
+    // The worker moved by hand renews no lease.
+    AUTOMATIONS_LEASE_MS: '120000',
+    ...(failPoint && !armedAt ? { ONWARD_FAIL_POINTS: failPoint } : {}),
   });
   const client = directClient(onward);
   const cuts: string[] = [];
@@ -144,8 +154,15 @@ async function production({ failPoint, manner = 'frames', dies, isEndLost }: Cut
       inHandNow -= 1;
     }
   };
-  const watch = dies?.(() => cuts.length > 0);
-  const driver = new HandDriver(client, { manner, ...(watch ? { watch } : {}) });
+  const die = dies?.(() => cuts.length > 0);
+  let made = 0;
+  const watch: Watch = (asking, node) => {
+    die?.(asking, node);
+    if (asking !== armedAt?.asking || node !== armedAt.node) return;
+    made += 1;
+    if (made === armedAt.nth) Object.assign(onward.backend.app.get(FailPoints, { strict: false }), new FailPoints(failPoint));
+  };
+  const driver = new HandDriver(client, { manner, watch });
   const world = outerWorld(onward, target);
   const options = { connection, prefix: QUEUE_PREFIX, concurrency: 4 };
   const handOuts = new Worker<WakeUp>(
