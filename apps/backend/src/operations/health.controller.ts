@@ -12,6 +12,8 @@ import { Workers } from './workers.js';
 /** Who asks whether we are ready is answered within this time, in ms, whatever Postgres does. */
 const READY_WITHIN_MS = 2_000;
 
+type Found = { ok: boolean; detail: string; workers?: { workers: number; runsInHand: number } };
+
 /**
  * Is the process alive, and may traffic be sent to it? Without Postgres nothing can be accepted: not ready. Without Valkey everything is
  * accepted and moves later: ready, but degraded. With a Valkey that may throw entries away: not ready, loudly.
@@ -36,21 +38,24 @@ export class HealthController {
   @Get('ready')
   @ApiOperation({ summary: 'The process can take traffic' })
   async ready(@Res({ passthrough: true }) response: Response) {
-    const [postgres, valkey, workers] = await Promise.all([this.postgres(), this.queues.health(), this.workers.summary().catch(() => undefined)]);
+    const [postgres, valkey] = await Promise.all([this.postgres(), this.queues.health()]);
     const isEvicting = !valkey.ok && valkey.detail.startsWith('maxmemory-policy');
     const isReady = postgres.ok && !isEvicting && !this.drain.isDraining;
     const status = !isReady ? 'not_ready' : valkey.ok ? 'ready' : 'degraded';
     response.status(isReady ? HttpStatus.OK : HttpStatus.SERVICE_UNAVAILABLE);
-    return { status, postgres: postgres.detail, valkey: valkey.detail, ...workers, ...(this.drain.isDraining ? { draining: true } : {}) };
+    return { status, postgres: postgres.detail, valkey: valkey.detail, ...postgres.workers, ...(this.drain.isDraining ? { draining: true } : {}) };
   }
 
-  private async postgres(): Promise<{ ok: boolean; detail: string }> {
-    const asked = rows<{ readOnly: string }>(this.source, `SELECT current_setting('transaction_read_only') AS "readOnly"`).then(
-      ([found]) => (found?.readOnly === 'off' ? { ok: true, detail: 'reachable' } : { ok: false, detail: 'read-only' }),
-      (error: unknown) => ({ ok: false, detail: error instanceof Error ? error.message : String(error) }),
+  private async postgres(): Promise<Found> {
+    const asked = Promise.all([
+      rows<{ readOnly: string }>(this.source, `SELECT current_setting('transaction_read_only') AS "readOnly"`),
+      this.workers.summary(),
+    ]).then(
+      ([[found], workers]): Found => (found?.readOnly === 'off' ? { ok: true, detail: 'reachable', workers } : { ok: false, detail: 'read-only', workers }),
+      (error: unknown): Found => ({ ok: false, detail: error instanceof Error ? error.message : String(error) }),
     );
     let timer: NodeJS.Timeout | undefined;
-    const late = new Promise<{ ok: boolean; detail: string }>((resolve) => {
+    const late = new Promise<Found>((resolve) => {
       timer = setTimeout(() => resolve({ ok: false, detail: `no answer within ${READY_WITHIN_MS} ms` }), READY_WITHIN_MS);
     });
     return Promise.race([asked, late]).finally(() => clearTimeout(timer));
