@@ -20,7 +20,7 @@ afterAll(() => rmSync(copy, { recursive: true, force: true }));
 
 for (const rule of [...new Set(PLANTED_BUGS.map((bug) => bug.rule))]) {
   describe(`rule ${rule}`, () => {
-    test.each(PLANTED_BUGS.filter((bug) => bug.rule === rule))('its test is red when $what', (bug) => {
+    test.each(PLANTED_BUGS.filter((bug) => bug.rule === rule))('its test is red when $what', { timeout: 900_000 }, (bug) => {
       const path = join(copy, bug.file);
       const well = readFileSync(path, 'utf8');
       expect(well.split(bug.from)).toHaveLength(2);

@@ -93,7 +93,8 @@ function checkReplay(run: RunRow, attempts: readonly AttemptRow[], graph: Return
 async function checkReasonsToWait(query: Installation['query']): Promise<string[]> {
   const lost = await query<{ id: string }>(
     `SELECT id FROM runs WHERE state = 'waiting' AND due_at IS NULL
-       AND NOT EXISTS (SELECT 1 FROM messages WHERE 'mail:' || messages.id = wait_key AND messages.state IN ('prepared', 'begun'))`,
+       AND NOT EXISTS (SELECT 1 FROM messages WHERE 'mail:' || messages.id = wait_key AND messages.state IN ('prepared', 'begun'))
+       AND NOT EXISTS (SELECT 1 FROM targets WHERE 'target:' || targets.origin = wait_key AND targets.state = 'paused')`,
   );
   return lost.map(({ id }) => `run ${id} waits for something that has come or never will`);
 }

@@ -28,7 +28,7 @@ export class RpcServer extends Server implements CustomTransportStrategy {
   private readonly sockets = new Set<Socket>();
   private readonly nonces = new NonceMemory();
   private readonly inFlight = new Set<Promise<void>>();
-  private isDraining = false;
+  private draining: Promise<void> | undefined;
 
   constructor(private readonly rpc: Options) {
     super();
@@ -51,9 +51,13 @@ export class RpcServer extends Server implements CustomTransportStrategy {
     });
   }
 
-  /** Refuses what comes from now on and waits for what is in flight, at most the drain time. */
-  async drain(): Promise<void> {
-    this.isDraining = true;
+  /** Refuses what comes from now on and waits for what is in flight, at most the drain time; asked again it waits for the same. */
+  drain(): Promise<void> {
+    this.draining ??= this.finishInFlight();
+    return this.draining;
+  }
+
+  private async finishInFlight(): Promise<void> {
     const all = Promise.allSettled([...this.inFlight]);
     await Promise.race([all, new Promise((resolve) => setTimeout(resolve, this.rpc.drainTimeoutMs).unref())]);
   }
@@ -118,7 +122,7 @@ export class RpcServer extends Server implements CustomTransportStrategy {
     try {
       if (verify(packet, { secrets: this.rpc.secrets, now: Date.now(), nonces: this.nonces }) !== 'ok') return errorOf('unauthenticated');
       calm();
-      if (this.isDraining) return errorOf('draining');
+      if (this.draining) return errorOf('draining');
       if (!isPattern(packet.pattern)) return errorOf('unknown_pattern');
       const handler = this.getHandlerByPattern(packet.pattern);
       if (!handler) return errorOf('unknown_pattern');
