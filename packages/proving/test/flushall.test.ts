@@ -1,3 +1,4 @@
+import { startWebhookSink, type WebhookSink } from '@onward/stack/webhook-sink';
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { checkHistories } from '../src/check-histories.js';
@@ -13,17 +14,21 @@ const EACH = scaled(20, 200);
 
 let services: OwnServices;
 let onward: Installation;
+/** Another target than the installation's own, for runs that must not call it yet. */
+let blocked: WebhookSink;
 beforeAll(async () => {
   services = await startOwnServices();
+  blocked = await startWebhookSink();
   onward = await install({
     postgresUrl: services.postgres().url('postgres'),
     valkeyUrl: services.valkey().url,
     // One target gets a quarter of the places at most; nothing lapses while the worker stands still.
-    env: { AUTOMATIONS_WORKER_CONCURRENCY: String(4 * EACH), AUTOMATIONS_LEASE_MS: '30000' },
+    env: { AUTOMATIONS_WORKER_CONCURRENCY: String(4 * EACH), AUTOMATIONS_LEASE_MS: '30000', EGRESS_ALLOW: '127.0.0.1' },
   });
 });
 afterAll(async () => {
   await onward?.close();
+  await blocked?.stop();
   await services?.stop();
 });
 
@@ -62,6 +67,9 @@ test(
     await publish(api, 'retries', line(onEvent('retries'), mailTo('greet', 'hello'), tag('a', 'a')));
     await publish(api, 'calls', line(onEvent('calls'), call('calls'), tag('a', 'a')));
     await publish(api, 'later', line(onEvent('later'), tag('a', 'a')));
+    await publish(api, 'blocked', line(onEvent('blocked'), forward('call', `${blocked.url}/blocked`), tag('a', 'a')));
+    const paused = await api.must('POST', '/targets', { origin: blocked.url });
+    await api.must('POST', `/targets/${String(paused['id'])}/pause`);
     let isOver = false;
     target.mode(({ path }) => {
       if (path === '/fails') return { kind: 'status', status: 404 };
@@ -83,6 +91,7 @@ test(
     await api.must('POST', `/workflows/${held}/pause`);
     await api.must('POST', '/test/clock', { advance: '10m' });
     await emit('waits', 'waiting');
+    await emit('blocked', 'waiting');
     await emit('retries', 'retrying');
     onward.process('gateway').kill('SIGSTOP');
     await emit('mails', 'waiting');
@@ -96,28 +105,41 @@ test(
     await valkey.flushall();
     valkey.disconnect();
     expect(before).toEqual(
-      ['cancelled', 'dead_lettered', 'failed', 'held', 'in flight', 'pending', 'retrying', 'succeeded', 'waiting for mail', 'waiting for time'].map(
-        (state) => ({
-          state,
-          count: EACH,
-        }),
-      ),
+      [
+        'cancelled',
+        'dead_lettered',
+        'failed',
+        'held',
+        'in flight',
+        'pending',
+        'retrying',
+        'succeeded',
+        'waiting for mail',
+        'waiting for target',
+        'waiting for time',
+      ].map((state) => ({
+        state,
+        count: EACH,
+      })),
     );
 
     isOver = true;
     for (const name of ['worker-1', 'gateway']) onward.process(name).kill('SIGCONT');
     await api.must('POST', `/workflows/${held}/resume`);
+    await api.must('POST', `/targets/${String(paused['id'])}/close`);
     await letAllEnd(onward, 90_000);
     expect(await query('SELECT state, count(*)::int FROM runs GROUP BY state ORDER BY state')).toEqual([
       { state: 'cancelled', count: EACH },
       { state: 'dead_lettered', count: EACH },
       { state: 'failed', count: EACH },
-      { state: 'succeeded', count: 7 * EACH },
+      { state: 'succeeded', count: 8 * EACH },
     ]);
     const requestsTo = (path: string) => target.requests().filter((request) => request.path === path).length;
     expect(['/fails', '/calls'].map(requestsTo)).toEqual([EACH, EACH]);
+    expect(blocked.requests()).toHaveLength(EACH);
     expect(mail.messages()).toHaveLength(2 * EACH);
-    expect(await checkHistories(onward)).toEqual([]);
+    const both = { ...onward, target: { ...target, requests: () => [...target.requests(), ...blocked.requests()] } };
+    expect(await checkHistories(both)).toEqual([]);
   },
   scaled(180_000, 900_000),
 );
