@@ -2,7 +2,8 @@
  * A whole Onward of real processes for one test: a database of its own, a Valkey, a mail sink and a webhook sink, and backend, workers and
  * gateway as their built `main.js`, each of which can be killed and comes back.
  *
- * Leases are short (6 s) and waits may be, so that what takes minutes in production takes seconds here. Only pids started here are signalled.
+ * Leases are short (6 s), a failing target is tried again after a second, and waits may be short, so that what takes minutes in production takes
+ * seconds here. Only pids started here are signalled.
  */
 import { randomBytes, randomUUID } from 'node:crypto';
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -88,6 +89,7 @@ export async function install(plan: InstallationPlan): Promise<Installation> {
     AUTOMATIONS_LEASE_MS: String(LEASE_MS),
     AUTOMATIONS_SWEEP_INTERVAL_MS: '1000',
     AUTOMATIONS_MINIMUM_WAIT_MS: '0',
+    AUTOMATIONS_BREAKER_RESET_MS: '1000',
     EGRESS_ALLOW: `127.0.0.1:${target.port}`,
     ONWARD_TEST_CLOCK: '1',
     ONWARD_FIRST_KEY_FILE: join(folder, 'key'),
