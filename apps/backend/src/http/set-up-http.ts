@@ -3,7 +3,9 @@ import { Reflector } from '@nestjs/core';
 import { IdempotencyInterceptor } from '../access/idempotency.interceptor.js';
 import type { Logger } from '../operations/logger.js';
 import { serveApiDocs } from './api-docs.js';
+import { Drain } from '../operations/drain.js';
 import { BodyReader } from './body-reader.js';
+import { closeWhenDraining } from './close-when-draining.js';
 import { FieldPipe } from './field-pipe.js';
 import { ProblemFilter } from './problem-filter.js';
 import { securityHeaders } from './security-headers.js';
@@ -21,6 +23,7 @@ export function setUpHttp(app: NestExpressApplication, log: Logger, outsidePrefi
   app.set('etag', false);
   app.set('query parser', 'simple');
   app.use(securityHeaders);
+  app.use(closeWhenDraining(app.get(Drain, { strict: false })));
   app.setGlobalPrefix('api/v1', { exclude: outsidePrefix });
   app.useGlobalFilters(new ProblemFilter(log));
   app.useGlobalInterceptors(new BodyReader(app.get(Reflector)), app.get(IdempotencyInterceptor, { strict: false }));
