@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import type { Outcome } from '@onward/contracts/outcome';
-import type { TargetLimits } from '@onward/contracts/targets';
+import { type TargetLimits, targetReportSchema } from '@onward/contracts/targets';
 import { parseAllowList } from '@onward/egress/allow-list';
 import { startValkey } from '@onward/stack/valkey';
 import { beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
