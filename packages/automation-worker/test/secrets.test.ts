@@ -8,7 +8,7 @@ import { parseAllowList } from '@onward/egress/allow-list';
 import { closeEgress } from '@onward/egress/send-request';
 import { FailPoints } from '@onward/wire/fail-points';
 import { sealSecrets } from '@onward/wire/sealed-secrets';
-import { afterAll, describe, expect, onTestFinished, test } from 'vitest';
+import { afterAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import type { Step } from '../src/conversation.js';
 import { createPerform } from '../src/perform.js';
 import { MAX_TEXT_BYTES, performRequest } from '../src/perform-request.js';
@@ -194,6 +194,18 @@ describe('an answered request stays answered', () => {
     const outcome = await performRequest(requestOf(target, secrets), { allow: target.allow, now, secrets });
     const detail = { status: 503, body: '[secret …]' };
     expect(outcome).toEqual({ kind: 'failed', failure: { code: 'http_retryable', message: 'The target answered 503', detail } });
+  });
+
+  test('200, when there is a fault in reading the body', async () => {
+    const target = await open((seen, response) => response.writeHead(200, { 'content-type': 'text/plain' }).end(seen.body));
+    const secrets = secretsFor(target);
+    const broken = vi.spyOn(TextDecoder.prototype, 'decode').mockImplementation(() => {
+      throw new RangeError('no memory');
+    });
+    onTestFinished(() => broken.mockRestore());
+    const outcome = await performRequest(requestOf(target, secrets), { allow: target.allow, now: () => new Date(), secrets });
+    const output = { status: 200, headers: {}, body: null, bodyKind: 'empty', bytes: Buffer.byteLength(JSON.stringify(CANARIES)) };
+    expect(outcome).toEqual({ kind: 'done', output, warnings: ['The body could not be shown'] });
   });
 });
 
