@@ -27,7 +27,7 @@ const SHORT_PART = 6;
 const MAX_PATTERN_VALUE = 2_000;
 const MAX_PATTERN = 100_000;
 /** So many backslashes in a row are looked for in every way they may be written. */
-const MAX_BACKSLASHES = 64;
+const MAX_BACKSLASHES = 16;
 /** What is said in the place of a whole text in which it cannot be told where a value stands. */
 const HIDDEN = '[secret …]';
 
