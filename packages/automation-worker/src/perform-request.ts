@@ -14,7 +14,7 @@ import type { Json } from '@onward/contracts/json';
 import type { OutboundRequest } from '@onward/contracts/outbound';
 import { failed, type Outcome } from '@onward/contracts/outcome';
 import type { AllowList } from '@onward/egress/allow-list';
-import { createMask, type Mask } from '@onward/egress/mask-secrets';
+import { createMask, HIDE_ALL, type Mask } from '@onward/egress/mask-secrets';
 import { parseRetryAfter } from '@onward/egress/parse-retry-after';
 import { type SecretValue, type SendError, type SendOptions, type SendResponse, sendRequest } from '@onward/egress/send-request';
 
@@ -49,8 +49,22 @@ type Body = { readonly body: Json; readonly bodyKind: 'json' | 'text' | 'empty';
 /** Sends once and never again. Never rejects. */
 export async function performRequest(request: OutboundRequest, { allow, signal, now, lookup, secrets = [] }: PerformOptions): Promise<Outcome> {
   const result = await sendRequest(request, { allow, secrets, ...(signal && { signal }), ...(lookup && { lookup }) });
-  const reading = { now, mask: createMask(secrets) };
-  return result.kind === 'error' ? judgeError(result, reading) : judgeResponse(result, reading);
+  try {
+    const reading = { now, mask: createMask(secrets) };
+    return result.kind === 'error' ? judgeError(result, reading) : judgeResponse(result, reading);
+  } catch {
+    return judgeUnread(result);
+  }
+}
+
+/** What has been answered stays answered, also when there is a fault in reading it: its status decides, and nothing else of it is shown. */
+function judgeUnread(result: SendResponse | SendError): Outcome {
+  const reading = { now: () => new Date(), mask: HIDE_ALL };
+  if (result.kind === 'error') return judgeError(result, reading);
+  const { status, body } = result;
+  if (status < 200 || status > 299) return judgeStatus({ status, rawHeaders: [] }, 'The body could not be shown', null, reading);
+  const output = { status, headers: {}, body: null, bodyKind: 'empty', bytes: body.length };
+  return { kind: 'done', output, warnings: ['The body could not be shown'] };
 }
 
 function judgeResponse(response: SendResponse, reading: Reading): Outcome {

@@ -1,10 +1,13 @@
-import { failed, type Outcome } from '@onward/contracts/outcome';
+import type { Outcome } from '@onward/contracts/outcome';
 import type { AllowList } from '@onward/egress/allow-list';
 import type { FailPoints } from '@onward/wire/fail-points';
 import { openSecrets } from '@onward/wire/sealed-secrets';
 import type { Step } from './conversation.js';
 import { performRequest } from './perform-request.js';
 import type { Targets } from './targets/targets.js';
+
+/** When a request whose secrets could not be opened is tried again. */
+const UNOPENED_MS = 30_000;
 
 /**
  * Performs the step in hand: nothing when the backend has done it already, otherwise the request goes through the gate of its target and is sent,
@@ -28,7 +31,15 @@ export function createPerform({
   return async ({ work, lease, runId, seq }: Step, stopping: AbortSignal): Promise<Outcome> => {
     if (work.kind === 'outcome') return work.outcome;
     const secrets = openSecrets(work.secrets ?? [], { secret, step: `${runId}|${seq}` });
-    if (secrets === null) return failed('request_invalid', 'The secrets of the request cannot be opened by this worker');
+    if (secrets === null) {
+      // Another worker may open them, or this one once it is set up as the backend is.
+      const { origin, breakerNo } = work.target;
+      return {
+        kind: 'not_sent',
+        why: 'the secrets of the request cannot be opened by this worker',
+        blocked: { origin, by: 'held', inMs: UNOPENED_MS, breakerNo },
+      };
+    }
     return targets.send(work.target, {
       signals: [stopping, lease.lost],
       whyNot: () => {

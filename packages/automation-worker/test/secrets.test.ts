@@ -8,7 +8,7 @@ import { parseAllowList } from '@onward/egress/allow-list';
 import { closeEgress } from '@onward/egress/send-request';
 import { FailPoints } from '@onward/wire/fail-points';
 import { sealSecrets } from '@onward/wire/sealed-secrets';
-import { afterAll, describe, expect, onTestFinished, test } from 'vitest';
+import { afterAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import type { Step } from '../src/conversation.js';
 import { createPerform } from '../src/perform.js';
 import { MAX_TEXT_BYTES, performRequest } from '../src/perform-request.js';
@@ -163,6 +163,52 @@ test('a secret that may not go there fails for good and is not sent', async () =
   expect(target.seen).toEqual([]);
 });
 
+describe('an answered request stays answered', () => {
+  const unnamed = (target: Target): SecretValue[] =>
+    secretsFor(target).map((one) => ({
+      ...one,
+      get name(): string {
+        throw new Error('no name');
+      },
+    }));
+
+  test.each([
+    [200, { kind: 'done', output: { status: 200, body: '[secret …]' } }],
+    [404, { kind: 'failed', failure: { code: 'http_permanent', detail: { status: 404, body: '[secret …]' } } }],
+    [503, { kind: 'failed', failure: { code: 'http_retryable', detail: { status: 503, body: '[secret …]' } } }],
+  ])('%i, when its values cannot be masked', async (status, expected) => {
+    const target = await open((seen, response) => response.writeHead(status).end(seen.body));
+    const secrets = unnamed(target);
+    const outcome = await performRequest(requestOf(target, secrets), { allow: target.allow, now: () => new Date(), secrets });
+    expect(outcomeSchema.parse(outcome)).toMatchObject(expected);
+    expect(hits(outcome)).toEqual([]);
+  });
+
+  test('503, when there is a fault in reading the answer', async () => {
+    const headers = { 'retry-after': 'Wed, 21 Oct 2026 07:28:00 GMT' };
+    const target = await open((seen, response) => response.writeHead(503, headers).end(seen.body));
+    const secrets = secretsFor(target);
+    const now = () => {
+      throw new Error('no clock');
+    };
+    const outcome = await performRequest(requestOf(target, secrets), { allow: target.allow, now, secrets });
+    const detail = { status: 503, body: '[secret …]' };
+    expect(outcome).toEqual({ kind: 'failed', failure: { code: 'http_retryable', message: 'The target answered 503', detail } });
+  });
+
+  test('200, when there is a fault in reading the body', async () => {
+    const target = await open((seen, response) => response.writeHead(200, { 'content-type': 'text/plain' }).end(seen.body));
+    const secrets = secretsFor(target);
+    const broken = vi.spyOn(TextDecoder.prototype, 'decode').mockImplementation(() => {
+      throw new RangeError('no memory');
+    });
+    onTestFinished(() => broken.mockRestore());
+    const outcome = await performRequest(requestOf(target, secrets), { allow: target.allow, now: () => new Date(), secrets });
+    const output = { status: 200, headers: {}, body: null, bodyKind: 'empty', bytes: Buffer.byteLength(JSON.stringify(CANARIES)) };
+    expect(outcome).toEqual({ kind: 'done', output, warnings: ['The body could not be shown'] });
+  });
+});
+
 describe('secrets that come sealed with the step', () => {
   const RUN = '0198c0de-0000-7000-8000-000000000000';
   async function performSealed(target: Target, { secret = SECRET, step = `${RUN}|4` } = {}): Promise<Outcome> {
@@ -193,9 +239,13 @@ describe('secrets that come sealed with the step', () => {
   test.each([
     ['under another shared secret', { secret: 'another secret of more than 32 characters' }],
     ['for another step', { step: `${RUN}|5` }],
-  ])('%s: nothing is sent', async (_, sealed) => {
+  ])('%s: nothing is sent, nothing is spent, and it is tried again later', async (_, sealed) => {
     const target = await open((_seen, response) => response.end());
-    expect(await performSealed(target, sealed)).toMatchObject({ kind: 'failed', failure: { code: 'request_invalid' } });
+    expect(await performSealed(target, sealed)).toEqual({
+      kind: 'not_sent',
+      why: 'the secrets of the request cannot be opened by this worker',
+      blocked: { origin: target.origin, by: 'held', inMs: 30_000, breakerNo: 0 },
+    });
     expect(target.seen).toEqual([]);
   });
 });

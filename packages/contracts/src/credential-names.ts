@@ -6,13 +6,17 @@ import type { Json } from './json.js';
  */
 export const MASKED = '[masked]';
 
-/** Without separators and in lower case, the end of such a name is one of these, or the name is one of the second list. */
-const ENDS = /(?:authorization|cookies?|passw(?:or)?d|passphrase|passcode|secrets?|secretkey|tokens?|apikeys?|accesskey|privatekey|signingkey|credentials?)$/;
+/** Without separators, an `X-` before it and in lower case, the end of such a name is one of these, or the name is one of the second list. */
+const ENDS =
+  /(?:authorization|cookies?|passw(?:or)?d|passphrase|passcode|secrets?|secretkey|tokens?|apikeys?|accesskey|authkey|privatekey|signingkey|credentials?)$/;
 const NAMES: ReadonlySet<string> = new Set(['auth', 'pwd', 'bearer', 'sessionid', 'jwt']);
 
 /** `Set-Cookie`, `access_token`, `apiKey`, `clientSecret` are; `secretary`, `tokenCount`, `key` are not. */
 export function isCredentialName(name: string): boolean {
-  const plain = name.replace(/[^A-Za-z0-9]/g, '').toLowerCase();
+  const plain = name
+    .replace(/^x[-_]/i, '')
+    .replace(/[^A-Za-z0-9]/g, '')
+    .toLowerCase();
   return ENDS.test(plain) || NAMES.has(plain);
 }
 

@@ -5,6 +5,7 @@
  * found too, of `Basic <base64>` what it holds, of a cookie each of its values.
  * Values shorter than 4 characters are found only where no letter or digit touches them, and only as text: `7` would otherwise be found in every number.
  * To be asked before a text is cut to a length: the first half of a value is not found.
+ * Of a value of more than 2,000 characters, or one that a pattern of the above would be too long for, the plain forms alone are found.
  * Not promised: to find a value that the other side has changed in any other way (compressed, encrypted, reversed, cut).
  */
 import { jsonEscaped, percentEncoded } from './encode-value.js';
@@ -22,37 +23,62 @@ export type Mask = {
 const SHORT = 4;
 /** A part of a value (behind `Bearer `, in a cookie) shorter than this is too common a text to be masked for its own sake. */
 const SHORT_PART = 6;
+/** Longer values, in characters, and those whose pattern would be longer than this are looked for in their plain forms alone. */
+const MAX_PATTERN_VALUE = 2_000;
+const MAX_PATTERN = 100_000;
+/** So many backslashes in a row are looked for in every way they may be written. */
+const MAX_BACKSLASHES = 16;
+/** What is said in the place of a whole text in which it cannot be told where a value stands. */
+const HIDDEN = '[secret …]';
 
 type Known = {
   readonly name: string;
   readonly text: string;
-  readonly pattern: string;
-  /** Runs of letters and digits of which one stands in every text that the pattern is found in: quick to look for. */
+  /** Null: only the `marks` themselves are found. */
+  readonly pattern: RegExp | null;
+  /** With a pattern: runs of letters and digits of which one stands in every text that it is found in, quick to look for. Without: the plain forms. */
   readonly marks: readonly string[];
 };
+type Span = { start: number; end: number; name: string };
 
+/** Shows nothing. */
+export const HIDE_ALL: Mask = { text: () => HIDDEN, json: <Value>() => HIDDEN as Value, find: () => '…' };
+
+/** Never throws, nor does the mask: what cannot be searched is hidden as a whole, as `[secret …]`, and counts as found, under the name `…`. */
 export function createMask(secrets: readonly Pick<SecretValue, 'name' | 'value'>[]): Mask {
-  // The longest first: of two values of which one begins with the other, the whole is masked.
-  const known = secrets
-    .flatMap(({ name, value }) => [value, ...partsOf(value)].map((text) => ({ name, text, ...formsOf(text) })))
-    .filter(({ text }) => text !== '')
-    .sort((a, b) => b.text.length - a.text.length);
-  const compiled = new Map<string, RegExp>();
+  try {
+    const mask = openMask(secrets);
+    return {
+      text: (text) => orElse(() => mask.text(text), HIDDEN),
+      json: <Value>(value: Value) => orElse(() => mask.json(value), HIDDEN as Value),
+      find: (text) => orElse(() => mask.find(text), '…'),
+    };
+  } catch {
+    return HIDE_ALL;
+  }
+}
 
-  /** The values that may stand in the text, and what finds them; null when it is certain that none does. */
-  const search = (text: string): { among: readonly Known[]; any: RegExp } | null => {
-    const among = known.filter(({ marks }) => marks.some((mark) => text.includes(mark)));
-    if (among.length === 0) return null;
-    const source = among.map(({ pattern }) => `(${pattern})`).join('|');
-    const any = compiled.get(source) ?? new RegExp(source, 'gu');
-    compiled.set(source, any);
-    return { among, any };
-  };
-  const foundIn = (among: readonly Known[], groups: readonly unknown[]) => among[groups.findIndex((group) => group !== undefined)]?.name ?? '';
+function orElse<Value>(read: () => Value, otherwise: Value): Value {
+  try {
+    return read();
+  } catch {
+    return otherwise;
+  }
+}
+
+function openMask(secrets: readonly Pick<SecretValue, 'name' | 'value'>[]): Mask {
+  const known = secrets
+    .flatMap(({ name, value }) => [value, ...partsOf(value)].map((text): Known => ({ name, text, ...formsOf(text) })))
+    .filter(({ text }) => text !== '');
 
   const maskText = (text: string): string => {
-    const searched = search(text);
-    return searched === null ? text : text.replace(searched.any, (_found, ...groups: unknown[]) => `[secret ${foundIn(searched.among, groups)}]`);
+    let shown = '';
+    let at = 0;
+    for (const { start, end, name } of spansIn(text, known)) {
+      shown += `${text.slice(at, start)}[secret ${name}]`;
+      at = end;
+    }
+    return at === 0 ? text : shown + text.slice(at);
   };
   const maskNumber = (number: number): number | string => {
     const equal = known.find(({ text }) => text.length >= SHORT && /^[-\d.]+$/.test(text) && Number(text) === number);
@@ -70,12 +96,33 @@ export function createMask(secrets: readonly Pick<SecretValue, 'name' | 'value'>
   return {
     text: maskText,
     json: <Value>(value: Value) => maskJson(value) as Value,
-    find: (text) => {
-      const searched = search(text);
-      const [found] = searched === null ? [] : text.matchAll(searched.any);
-      return searched === null || found === undefined ? null : foundIn(searched.among, found.slice(1));
-    },
+    find: (text) => spansIn(text, known)[0]?.name ?? null,
   };
+}
+
+/** Where values stand, in order. Of two that overlap one span is made, under the name of the one that begins first, of these the longest. */
+function spansIn(text: string, known: readonly Known[]): Span[] {
+  const found = known.flatMap((one) => (one.pattern === null ? plainSpans(text, one) : patternSpans(text, one, one.pattern)));
+  const spans: Span[] = [];
+  for (const span of found.sort((a, b) => a.start - b.start || b.end - a.end)) {
+    const last = spans.at(-1);
+    if (last === undefined || span.start >= last.end) spans.push({ ...span });
+    else last.end = Math.max(last.end, span.end);
+  }
+  return spans;
+}
+
+function patternSpans(text: string, { marks, name }: Known, pattern: RegExp): Span[] {
+  if (!marks.some((mark) => text.includes(mark))) return [];
+  return [...text.matchAll(pattern)].map(({ 0: match, index }) => ({ start: index, end: index + match.length, name }));
+}
+
+function plainSpans(text: string, { marks, name }: Known): Span[] {
+  return marks.flatMap((mark) => {
+    const spans: Span[] = [];
+    for (let at = text.indexOf(mark); at !== -1; at = text.indexOf(mark, at + mark.length)) spans.push({ start: at, end: at + mark.length, name });
+    return spans;
+  });
 }
 
 /** What of a value is a credential by itself. */
@@ -90,12 +137,32 @@ function partsOf(value: string): string[] {
 }
 
 function formsOf(value: string): Pick<Known, 'pattern' | 'marks'> {
-  const plain = [...value].map(anyForm).join('');
-  if (value.length < SHORT) return { pattern: `(?<![\\p{L}\\p{N}])${plain}(?![\\p{L}\\p{N}])`, marks: [longestRun(value)] };
   const written = [...new Set([value, jsonEscaped(value), percentEncoded(value)])].map((text) => Buffer.from(text, 'utf8'));
   const hex = written.map((bytes) => bytes.toString('hex')).flatMap((text) => [text, text.toUpperCase()]);
   const base64 = written.flatMap((bytes) => [0, 1, 2].map((offset) => base64At(bytes, offset)));
-  return { pattern: [plain, ...hex, ...base64.map(anyBase64)].join('|'), marks: [value, ...hex, ...base64].map(longestRun) };
+  const plain = value.length <= MAX_PATTERN_VALUE && !value.includes('\\'.repeat(MAX_BACKSLASHES + 1)) ? anyForms(value) : null;
+  if (plain !== null && value.length < SHORT) {
+    return { pattern: new RegExp(`(?<![\\p{L}\\p{N}])${plain}(?![\\p{L}\\p{N}])`, 'gu'), marks: [longestRun(value)] };
+  }
+  const pattern = plain === null ? '' : [plain, ...hex, ...base64.map(anyBase64)].join('|');
+  if (pattern !== '' && pattern.length <= MAX_PATTERN) return { pattern: new RegExp(pattern, 'gu'), marks: [value, ...hex, ...base64].map(longestRun) };
+  return { pattern: null, marks: [...new Set([...plainForms(value), ...hex, ...base64.flatMap((text) => [text, toBase64Url(text)])])] };
+}
+
+/** How a value is most often written, letter by letter. */
+function plainForms(value: string): string[] {
+  const percent = [percentEncoded(value), encodeURIComponent(Buffer.from(value, 'utf8').toString('utf8'))];
+  const json = jsonEscaped(value);
+  const escaped = [json, json.replaceAll('/', '\\/')].flatMap((text) => [text, text.replace(/[\u0080-\uffff]/g, unicodeEscape)]);
+  return [
+    value,
+    ...percent.flatMap((text) => [text, text.replaceAll('%20', '+')]).flatMap((text) => [text, text.replace(/%[0-9A-F]{2}/g, (one) => one.toLowerCase())]),
+    ...escaped.flatMap((text) => [text, jsonEscaped(text)]),
+  ];
+}
+
+function unicodeEscape(unit: string): string {
+  return `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`;
 }
 
 function longestRun(text: string): string {
@@ -107,29 +174,36 @@ const HTML_NAMES: Readonly<Record<string, string>> = { '&': 'amp', '<': 'lt', '>
 /** A backslash, itself perhaps percent-encoded or escaped for HTML: texts are encoded in layers. */
 const BACKSLASH = '(?:\\\\|%(?:25){0,2}5[cC]|&#92;)';
 
-/** One character in every way it may be written. A letter or digit is written as it is. */
-function anyForm(character: string): string {
-  if (/^[A-Za-z0-9]$/.test(character)) return character;
-  if (character === '\\') return `${BACKSLASH}{1,4}`;
+/**
+ * A text in every way it may be written. However long a text is compared with it, it is read in one way alone: a run of backslashes is one group,
+ * together with those that escape the character behind it, so that nothing is tried over and over.
+ */
+function anyForms(value: string): string {
+  return (value.match(/\\*(?:[^\\]|$)/gsu) ?? []).map(anyForm).join('');
+}
+
+/** Some backslashes and one other character, if any. A letter or digit is written as it is. */
+function anyForm(text: string): string {
+  const run = text.lastIndexOf('\\') + 1;
+  const character = text.slice(run);
+  if (character === '') return run === 0 ? '' : `${BACKSLASH}{${run},${4 * run}}`;
+  if (/^[A-Za-z0-9]$/.test(character)) return run === 0 ? character : `${BACKSLASH}{${run},${4 * run}}${character}`;
   const bytes = Buffer.from(character, 'utf8');
   const code = character.codePointAt(0) ?? 0;
   const hexOf = (number: number, digits: number) => anyCase(number.toString(16).padStart(digits, '0'));
-  const forms = [
-    quote(character),
-    [...bytes].map((byte) => `%(?:25){0,2}${hexOf(byte, 2)}`).join(''),
-    [...Array(character.length).keys()].map((at) => `${BACKSLASH}{1,3}u${hexOf(character.charCodeAt(at), 4)}`).join(''),
-    `&#0*${code};`,
-    `&#[xX]0*${hexOf(code, 1)};`,
-  ];
-  const escape = JSON_ESCAPES[character];
-  if (escape !== undefined) forms.push(`${BACKSLASH}{1,3}${escape}`);
+  const forms = [quote(character), [...bytes].map((byte) => `%(?:25){0,2}${hexOf(byte, 2)}`).join(''), `&#0*${code};`, `&#[xX]0*${hexOf(code, 1)};`];
   const html = HTML_NAMES[character];
   if (html !== undefined) forms.push(`&${html};`);
   if (character === ' ') forms.push('\\+');
   if (character === '\n') forms.push('\\r\\n');
   // UTF-8 read as Latin-1, as headers are.
   if (code > 0x7f) forms.push(quote(bytes.toString('latin1')));
-  return `${character === '"' || character === '/' ? `${BACKSLASH}{0,3}` : ''}(?:${forms.join('|')})`;
+  const escaped = [[...Array(character.length).keys()].map((at) => `u${hexOf(character.charCodeAt(at), 4)}`).join(`${BACKSLASH}{1,3}`)];
+  const escape = JSON_ESCAPES[character];
+  if (escape !== undefined) escaped.push(escape);
+  if (run > 0) return `${BACKSLASH}{${run},${4 * run + 3}}(?:${[...forms, ...escaped].join('|')})`;
+  const before = character === '"' || character === '/' ? `${BACKSLASH}{0,3}` : '';
+  return `(?:${before}(?:${forms.join('|')})|${BACKSLASH}{1,6}(?:${escaped.join('|')}))`;
 }
 
 /** The characters of base64 (RFC 4648 §4) that depend on these bytes alone, when as many bytes stand before them as `offset` says, modulo 3. */
@@ -143,6 +217,10 @@ function base64At(bytes: Buffer, offset: number): string {
 /** The same as a pattern, in base64url (RFC 4648 §5), percent-encoded and with `\/` too. */
 function anyBase64(text: string): string {
   return text.replaceAll('/', '(?:\\\\?/|_|%2[fF])').replaceAll('+', '(?:[+]|-|%2[bB])');
+}
+
+function toBase64Url(text: string): string {
+  return text.replaceAll('/', '_').replaceAll('+', '-');
 }
 
 function anyCase(hex: string): string {

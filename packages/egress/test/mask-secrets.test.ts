@@ -123,3 +123,60 @@ test('F39: in JSON data texts, names of fields and numbers are masked', () => {
     '{"a":["x [secret word]","[secret pin]","[secret long]",12],"[secret word]":{"__proto__":"[secret word]"},"n":null,"t":true}',
   );
 });
+
+describe('however a value and a text are made, masking ends and does not throw', () => {
+  const json = JSON.stringify({ key: '{"type":"service_account","private":"a\\b/c \n"}'.repeat(100) });
+  test.each([
+    ['2,000 characters of Chinese', '秘'.repeat(2_000)],
+    ['500 characters of Chinese', '秘密'.repeat(250)],
+    ['8,000 marks', '"#$%&/()=?'.repeat(800)],
+    ['2,000 marks', '"#$%&/()=?'.repeat(200)],
+    ['JSON of 4,000 characters', json],
+    ['JSON of 2,000 characters', json.slice(0, 2_000)],
+    ['600 quotes', '"'.repeat(600)],
+    ['3,000 backslashes', `${'\\'.repeat(3_000)}end`],
+    ['16 backslashes', `a${'\\'.repeat(16)}z`],
+    ['backslashes and quotes', `${'\\"'.repeat(30)}z`],
+  ])('%s', { timeout: 30_000 }, (_what, value) => {
+    const mask = createMask([{ name: 'big', value }]);
+    const forms = [value, encodeURIComponent(value), inside(JSON.stringify(value)), inside(python(value)), Buffer.from(value).toString('hex')];
+    for (const form of forms) expect(mask.text(`before ${form} after`)).toBe('before [secret big] after');
+    for (const form of forms) expect(mask.json({ a: [form.repeat(3)] })).toEqual({ a: ['[secret big]'.repeat(3)] });
+    // The last character of base64 may hold bits of what stands behind.
+    for (const encoding of ['base64', 'base64url'] as const) expect(mask.text(Buffer.from(value).toString(encoding))).toMatch(/^\[secret big\].?=*$/);
+  });
+
+  test.each([
+    ['16 backslashes against 60', `a${'\\'.repeat(16)}z`, `a${'\\'.repeat(60)}y az`],
+    ['pairs of backslash and quote, escaped and not to the end', `${'\\"'.repeat(40)}z`, `${'\\\\\\\\"'.repeat(40)}y z`],
+    ['quotes written by their code, and not to the end', `${'"'.repeat(40)}z`, `${'\\\\\\u0022'.repeat(40)}y z`],
+  ])('%s', { timeout: 30_000 }, (_what, value, text) => {
+    expect(createMask([{ name: 'big', value }]).text(text)).toBe(text);
+  });
+});
+
+test('of two values that overlap nothing is left', () => {
+  const mask = createMask([
+    { name: 'one', value: 'abcdef-123' },
+    { name: 'two', value: '-123456' },
+  ]);
+  expect(mask.text('x abcdef-123456 y')).toBe('x [secret one] y');
+});
+
+test('what cannot be searched is hidden as a whole, and counts as found', () => {
+  const broken = {
+    name: 'broken',
+    get value(): string {
+      throw new Error('no value');
+    },
+  };
+  const mask = createMask([broken]);
+  expect([mask.text('text'), mask.json({ a: 1 }), mask.find('text')]).toEqual(['[secret …]', '[secret …]', '…']);
+  const deep: unknown[] = [];
+  for (let at = deep, level = 0; level < 100_000; level += 1) {
+    const next: unknown[] = [];
+    at.push(next);
+    at = next;
+  }
+  expect(createMask([{ name: 'a', value: 'AbCdEf' }]).json(deep)).toBe('[secret …]');
+});

@@ -19,6 +19,7 @@ export type MessageState = (typeof MESSAGE_STATES)[number];
 @Check('messages_begun_until', `(state = 'begun') = (begun_until IS NOT NULL)`)
 @Index('messages_open', { synchronize: false })
 @Index('messages_uncertain', { synchronize: false })
+@Index('messages_resolved', { synchronize: false })
 @Index('messages_created', ['createdAt', 'id'])
 @Index('messages_contact', ['contactId', 'createdAt', 'id'])
 export class Message {

@@ -1,3 +1,4 @@
+import { maskCredentials } from '@onward/contracts/credential-names';
 import type { Failure } from '@onward/contracts/outcome';
 import type { RunState } from '@onward/contracts/patterns';
 import type { DataSource } from 'typeorm';
@@ -19,7 +20,7 @@ type UncertainOutcome = {
   at: Date;
 };
 
-/** What nobody has resolved yet, or what was, the newest first. A request that was repeated is as certain as its repeat and is not listed. */
+/** What nobody has resolved yet, or what was, the newest first. Values under names of credentials are masked. A request that was repeated is as certain as its repeat and is not listed. */
 export async function listUncertain(source: DataSource, { isResolved }: { isResolved: boolean }, page: Page) {
   const place = seek(page, { key: 'at', id: 'id', kind: 'instant' }, 0);
   const request = isResolved ? 'attempts.resolved IS NOT NULL' : 'attempts.resolved IS NULL AND ended_run.seq = attempts.seq AND ended_run.n = attempts.n';
@@ -42,6 +43,6 @@ export async function listUncertain(source: DataSource, { isResolved }: { isReso
     found,
     page.limit,
     ({ key, id }) => [key, id],
-    ({ key: _, id: __, ...outcome }) => outcome,
+    ({ key: _, id: __, ...outcome }) => ({ ...outcome, failure: maskCredentials(outcome.failure) }),
   );
 }

@@ -5,23 +5,29 @@ import { attemptsOf, type Checkpoint, writeAttempt } from '../runtime/checkpoint
 import type { Resolved } from './attempt.entity.js';
 import { replayRun, reopenAt } from './replay-run.js';
 
+/** `seq` and `n`: the attempt it is about; `by`: who says so. */
+type Answer = { seq: number; n: number; happened: boolean; by: string };
+
 /**
  * A person has found out whether the request happened at which a run was given up. It did: the run goes on behind the step, by the port
  * `next`. It did not: the step is opened again, with the same key and body. Either way the answer is kept on the attempt.
- * A cancelled run stays ended, and only the answer is kept. The same answer again changes nothing; another one, or a run that did not end at
- * an uncertain attempt, is a conflict, and a step with no way on is unprocessable. `by`: who says so.
+ * A cancelled run stays ended, and only the answer is kept. `seq` and `n` name the attempt that the answer is about: of one at which the run did
+ * not end nothing can be said. The same answer about it again changes nothing; another one, or a run that did not end at an uncertain attempt,
+ * is a conflict, and a step with no way on is unprocessable.
  */
-export async function resolveRun(checkpoint: Checkpoint, { happened, by }: { happened: boolean; by: string }, versions: VersionReader): Promise<void> {
+export async function resolveRun(checkpoint: Checkpoint, { seq, n, happened, by }: Answer, versions: VersionReader): Promise<void> {
   const { run } = checkpoint;
   const attempt = (await attemptsOf(checkpoint, run.seq)).at(-1);
+  const before = await answerOf(checkpoint, { seq, n });
+  if (before?.happened === happened) return;
+  if (before) throw new Problem('conflict', `Run ${run.id} was resolved before, as ${before.happened ? 'happened' : 'not happened'} by ${before.by}`);
   const isEnded = run.state === 'dead_lettered' || run.state === 'cancelled';
   if (!isEnded || attempt?.status !== 'uncertain' || attempt.resolved !== null) {
-    const before = await lastAnswer(checkpoint);
-    if (before?.happened === happened) return;
-    const why = before
-      ? `was resolved before, as ${before.happened ? 'happened' : 'not happened'} by ${before.by}`
-      : `is ${run.state} and did not end at an uncertain attempt`;
-    throw new Problem('conflict', `Run ${run.id} ${why}`);
+    throw new Problem('conflict', `Run ${run.id} is ${run.state} and did not end at an uncertain attempt`);
+  }
+  if (attempt.seq !== seq || attempt.n !== n) {
+    const errors = [{ path: 'seq', message: `is not the attempt at which the run ended: seq ${attempt.seq}, n ${attempt.n}` }];
+    throw new Problem('conflict', `Run ${run.id} did not end at seq ${seq}, n ${n}`, { errors });
   }
   if (run.state === 'dead_lettered' && happened) {
     const version = await versions.get(checkpoint.tx, run.versionId);
@@ -34,11 +40,7 @@ export async function resolveRun(checkpoint: Checkpoint, { happened, by }: { hap
   writeAttempt(checkpoint, { ...attempt, resolved: { happened, by, at: checkpoint.realNow.toISOString() } });
 }
 
-async function lastAnswer({ tx, run }: Checkpoint): Promise<Resolved | null> {
-  const [found] = await rows<{ resolved: Resolved }>(
-    tx,
-    'SELECT resolved FROM attempts WHERE run_id = $1 AND resolved IS NOT NULL ORDER BY seq DESC, n DESC LIMIT 1',
-    [run.id],
-  );
+async function answerOf({ tx, run }: Checkpoint, { seq, n }: { seq: number; n: number }): Promise<Resolved | null> {
+  const [found] = await rows<{ resolved: Resolved | null }>(tx, 'SELECT resolved FROM attempts WHERE run_id = $1 AND seq = $2 AND n = $3', [run.id, seq, n]);
   return found?.resolved ?? null;
 }

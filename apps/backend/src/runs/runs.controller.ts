@@ -58,7 +58,7 @@ const refusalsQuery = z.strictObject({
   eventId: z.string().max(200).optional(),
 });
 const replayBody = z.strictObject({ versionId: z.uuid().optional() });
-const resolveBody = z.strictObject({ happened: z.boolean() });
+const resolveBody = z.strictObject({ seq: z.int().positive(), n: z.int().positive(), happened: z.boolean() });
 const uncertainQuery = z.strictObject({ ...pageQuery('instant'), resolved: z.enum(['true', 'false']).default('false') });
 const id = z.uuid();
 
@@ -155,9 +155,12 @@ export class RunsController {
 
   @Post('runs/:id/resolve')
   @HttpCode(200)
-  @ApiOperation({ summary: 'Say whether the uncertain request happened at which a run was given up: the run goes on behind it, or sends it again' })
-  async resolve(@Param('id', { schema: id }) runId: string, @Body({ schema: resolveBody }) { happened }: z.infer<typeof resolveBody>, @Req() request: Request) {
-    await withRun(this.source, this.queues, runId, (checkpoint) => resolveRun(checkpoint, { happened, by: nameOf(request) }, this.versions));
+  @ApiOperation({
+    summary:
+      'Say whether the uncertain request happened at which a run was given up, `seq` and `n` as in /uncertain-outcomes: the run goes on behind it, or sends it again',
+  })
+  async resolve(@Param('id', { schema: id }) runId: string, @Body({ schema: resolveBody }) body: z.infer<typeof resolveBody>, @Req() request: Request) {
+    await withRun(this.source, this.queues, runId, (checkpoint) => resolveRun(checkpoint, { ...body, by: nameOf(request) }, this.versions));
     return this.show(runId);
   }
 

@@ -27,7 +27,7 @@ export async function findUsers(source: DataSource | Tx, catalogue: ActionCatalo
   const published = await rows<SecretUser & { graph: unknown }>(
     source,
     `SELECT w.id, w.name, w.status, v.graph FROM workflows w JOIN workflow_versions v ON v.id = w.version_id
-     WHERE w.status <> 'archived' AND v.graph::text LIKE '%secrets%' ORDER BY w.id`,
+     WHERE w.archived_at IS NULL AND v.graph::text LIKE '%secrets%' ORDER BY w.id`,
   );
   const users = new Map<string, SecretUser[]>();
   for (const { graph, ...workflow } of published) {

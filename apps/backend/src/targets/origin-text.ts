@@ -4,8 +4,7 @@ import { z } from 'zod';
 export function readOrigin(text: string): string | null {
   const url = URL.parse(text);
   if (!url || (url.protocol !== 'http:' && url.protocol !== 'https:')) return null;
-  const isMore = url.username !== '' || url.password !== '' || url.pathname !== '/' || url.search !== '' || url.hash !== '';
-  return isMore ? null : url.origin;
+  return url.href === `${url.origin}/` ? url.origin : null;
 }
 
 /** A written origin, normalised; refused when it is none. */
@@ -15,6 +14,6 @@ export const originText = z
   .transform((text, check): string => {
     const origin = readOrigin(text);
     if (origin !== null) return origin;
-    check.addIssue({ code: 'custom', message: 'is not an origin such as https://api.example.com' });
+    check.addIssue({ code: 'custom', message: 'must be scheme, host and port of a target and nothing else, such as https://api.example.com' });
     return z.NEVER;
   });

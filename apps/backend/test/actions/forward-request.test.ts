@@ -161,6 +161,16 @@ describe('F42: the address of the request', () => {
   ])('an address with %s is refused in words', (_, config, scope, reason) => {
     expect(reasonOf(config, scope)).toMatch(reason);
   });
+
+  it('a host of more than 253 characters is refused when the workflow is published, and by a run of one published before', () => {
+    const urlOf = (label: string) => `https://${'a123456789.'.repeat(22)}${label}.example:8443/hook`;
+    const [longest, tooLong] = [urlOf('abc'), urlOf('abcd')];
+    expect(new URL(longest).hostname).toHaveLength(253);
+    expect(built({ url: longest }).url).toBe(longest);
+    expect(refusedFields({ url: tooLong })).toEqual(['url']);
+    const stored = { ...forwardRequestConfigSchema.parse({ url: longest }), url: tooLong };
+    expect(buildRequest(stored, scopeForTest(), KEY)).toEqual({ ok: false, reason: expect.stringContaining(tooLong.slice(0, 200)) });
+  });
 });
 
 test.each(['https://user@api.example.test/', 'https://u:s3cr3t-F39@api.example.test/'])(

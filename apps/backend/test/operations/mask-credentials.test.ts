@@ -18,6 +18,9 @@ const CREDENTIALS = [
     'apikey',
     'privateKey',
     'credentials',
+    'X-Auth',
+    'X-Auth-Key',
+    'X-Session-Id',
   ],
 ];
 

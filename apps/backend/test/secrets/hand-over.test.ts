@@ -177,19 +177,19 @@ test('a frame repeated after its reply was lost hands the same over', async () =
 });
 
 describe('F39: a header of credentials that was written without a secret', () => {
-  test.each(['Authorization', 'Cookie', 'X-Api-Key', 'X-Auth-Token', 'Client-Secret', 'apikey', 'X-Password'])(
-    'F39: %s stands in no table in clear',
-    async (header) => {
-      const canary = `s3cr3t-F39-${header}`;
-      const runId = await start({ method: 'GET', headers: { [header]: 'Bearer {{ event.text }}', 'X-Plain': 'plain' } }, { payload: { text: canary } });
-      const { at, work, values } = await handOver(runId);
-      const lower = header.toLowerCase();
-      const placeholder = placeholderOf(`header ${lower}`, { secretKey: onward.settings.secretKey, runId, seq: at.seq });
-      expect(work.request.headers).toMatchObject({ [lower]: placeholder, 'x-plain': 'plain' });
-      expect(values).toEqual([{ placeholder, name: `header ${lower}`, value: `Bearer ${canary}`, origins: [ORIGIN] }]);
-      expect(await frozenOf(runId)).not.toContain(canary);
-    },
-  );
+  test.each([
+    ...['Authorization', 'Cookie', 'X-Api-Key', 'X-Auth-Token', 'Client-Secret', 'apikey', 'X-Password', 'X-Access-Key', 'X-Credentials', 'X-Passcode'],
+    ...['X-Signing-Key', 'JWT', 'Auth', 'X-Auth', 'X-Auth-Key', 'Bearer', 'Session-Id', 'X-Session-Id', 'X-JWT'],
+  ])('F39: %s stands in no table in clear', async (header) => {
+    const canary = `s3cr3t-F39-${header}`;
+    const runId = await start({ method: 'GET', headers: { [header]: 'Bearer {{ event.text }}', 'X-Plain': 'plain' } }, { payload: { text: canary } });
+    const { at, work, values } = await handOver(runId);
+    const lower = header.toLowerCase();
+    const placeholder = placeholderOf(`header ${lower}`, { secretKey: onward.settings.secretKey, runId, seq: at.seq });
+    expect(work.request.headers).toMatchObject({ [lower]: placeholder, 'x-plain': 'plain' });
+    expect(values).toEqual([{ placeholder, name: `header ${lower}`, value: `Bearer ${canary}`, origins: [ORIGIN] }]);
+    expect(await frozenOf(runId)).not.toContain(canary);
+  });
 
   test('F39: beside a secret too, and the secret may still go nowhere else', async () => {
     const { name } = await makeSecret('inner-value', [ORIGIN, 'https://b.example.test']);

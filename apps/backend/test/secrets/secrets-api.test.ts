@@ -108,9 +108,17 @@ describe('bad input is refused by its field, without the value', () => {
     ['allowedOrigins', { allowedOrigins: Array.from({ length: 51 }, (_, index) => `https://h${index}.example.test`) }],
     ['allowedOrigins', { allowedOrigins: undefined }],
     ['allowedOrigins.1', { allowedOrigins: [ORIGIN, 'api.example.test'] }],
-    ...['ftp://a.example.test', 'https://a.example.test/path', 'https://u:CANARY@a.example.test', 'https://a.example.test/?x', 'null', '*', 'https://'].map(
-      (origin) => ['allowedOrigins.0', { allowedOrigins: [origin] }] as [string, Record<string, unknown>],
-    ),
+    ...[
+      'ftp://a.example.test',
+      'https://a.example.test/path',
+      'https://u:CANARY@a.example.test',
+      'https://a.example.test/?x',
+      'https://a.example.test/?',
+      'https://a.example.test/#',
+      'null',
+      '*',
+      'https://',
+    ].map((origin) => ['allowedOrigins.0', { allowedOrigins: [origin] }] as [string, Record<string, unknown>]),
     ['more', { more: 1 }],
   ])('%s: %j', async (path, changes) => {
     const { status, body } = await onward.api<Refusal>('POST', '/secrets', { ...good, ...changes });
@@ -200,6 +208,16 @@ test('a secret in use is deleted only by force, and the refusal names the workfl
   expect((await onward.api('GET', `/secrets/${id}`)).status).toBe(404);
   const free = await make();
   expect((await onward.api('DELETE', `/secrets/${free.id}`)).status).toBe(204);
+});
+
+test('a workflow that is archived is no user of a secret', async () => {
+  const { id, name } = await make();
+  const workflow = await publish(onward, call({ headers: { 'X-Key': `{{ secrets.${name} }}` } }));
+  expect((await onward.api('DELETE', `/secrets/${id}`)).status).toBe(409);
+  await onward.api('POST', `/workflows/${workflow}/pause`);
+  expect((await onward.api('POST', `/workflows/${workflow}/archive`)).status).toBe(200);
+  expect((await onward.api<Shown>('GET', `/secrets/${id}`)).body.usedBy).toEqual([]);
+  expect((await onward.api('DELETE', `/secrets/${id}`)).status).toBe(204);
 });
 
 test('a secret deleted while a workflow with it is published is refused to one of the two', async () => {

@@ -52,6 +52,8 @@ test.each([
   'https://a.test/?q',
   'https://u:p@a.test',
   'https://a.test/#x',
+  'https://a.test/?',
+  'https://a.test/#',
   7,
   null,
 ])('%j is no origin, and the refusal names the field', async (origin) => {

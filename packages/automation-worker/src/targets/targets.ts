@@ -6,7 +6,7 @@
  * or their lease is lost; when the breaker opens their turn comes to nothing. The targets used last are remembered; the others start anew.
  */
 import type { Outcome } from '@onward/contracts/outcome';
-import { MAX_TARGET_REPORTS, type TargetLimits, type TargetReport } from '@onward/contracts/targets';
+import { MAX_TARGET_REPORTS, originSchema, type TargetLimits, type TargetReport } from '@onward/contracts/targets';
 import type { Logger } from 'pino';
 import { Breaker, soonMs, statusOf } from './breakers.js';
 import { Places } from './places.js';
@@ -49,7 +49,10 @@ export class Targets {
     }
   }
 
-  /** What is worth telling of: targets that are not well first, then those with most in hand; idle ones that are well are left out. */
+  /**
+   * What is worth telling of: targets that are not well first, then those with most in hand; idle ones that are well are left out, and so is one
+   * whose origin is too long to be told: leases are renewed with the same message.
+   */
   report(): TargetReport[] {
     return [...this.byOrigin.values()]
       .map(({ origin, breaker, places: { sending, queued } }) => ({
@@ -60,7 +63,7 @@ export class Targets {
         sending,
         queued,
       }))
-      .filter(({ breaker, sending, queued }) => breaker !== 'closed' || sending + queued > 0)
+      .filter(({ origin, breaker, sending, queued }) => originSchema.safeParse(origin).success && (breaker !== 'closed' || sending + queued > 0))
       .toSorted((a, b) => Number(a.breaker === 'closed') - Number(b.breaker === 'closed') || b.sending + b.queued - a.sending - a.queued)
       .slice(0, MAX_TARGET_REPORTS);
   }

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import type { Outcome } from '@onward/contracts/outcome';
-import type { TargetLimits } from '@onward/contracts/targets';
+import { type TargetLimits, targetReportSchema } from '@onward/contracts/targets';
 import { parseAllowList } from '@onward/egress/allow-list';
 import { startValkey } from '@onward/stack/valkey';
 import { beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
@@ -60,6 +60,21 @@ async function startIll(targets: Targets) {
   expect(stateOf(targets, target)).toBe('open');
   return { target, state };
 }
+
+test('a target whose origin is too long to be told is left out of the report, and the others are told', async () => {
+  const targets = startTargets();
+  const target = await start({ answersAtOnce: false });
+  const limits = { ...target.limits, origin: `https://${'a'.repeat(400)}.test` };
+  let isOver: (outcome: Outcome) => void = () => undefined;
+  const long = targets.send(limits, { signals: [], whyNot: () => undefined, send: () => new Promise((resolve) => (isOver = resolve)) });
+  const other = send(targets, target);
+  const { response } = await target.nth(1);
+  expect(targets.size).toBe(2);
+  expect(targetReportSchema.array().parse(targets.report())).toMatchObject([{ origin: target.limits.origin, sending: 1 }]);
+  response.writeHead(204).end();
+  isOver({ kind: 'done', output: null });
+  expect(await Promise.all([long, other])).toMatchObject([{ kind: 'done' }, { kind: 'done' }]);
+});
 
 describe('the breaker of a target', () => {
   test('opens by fifty failures at the same time, and then no connection is made', async () => {

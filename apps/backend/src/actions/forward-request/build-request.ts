@@ -3,7 +3,7 @@ import type { Scope } from '../../runtime/scope.js';
 import { fill } from '../../templates/fill.js';
 import { encodeFields } from './encode-fields.js';
 import { fillJson } from './fill-json.js';
-import { type Fields, type ForwardRequestConfig, mayHaveBody, writtenOrigin } from './forward-request.config.js';
+import { type Fields, type ForwardRequestConfig, hasLongHost, MAX_HOST_CHARACTERS, mayHaveBody, writtenOrigin } from './forward-request.config.js';
 
 /** Sizes in bytes. The body's bound is that of our own API; the answer is kept with the step, so it is bounded too. */
 export const MAX_BODY_BYTES = 256 * 1024;
@@ -53,6 +53,7 @@ function buildUrl({ url: template, query }: ForwardRequestConfig, scope: Scope):
   if (url === null) return refuse(`The address is not one that can be called: ${written.slice(0, 200)}`);
   if (url.protocol !== 'http:' && url.protocol !== 'https:') return refuse('The address must begin with http:// or https://');
   if (url.username !== '' || url.password !== '') return refuse('The address must not carry a user name or password');
+  if (hasLongHost(url.href)) return refuse(`The address has a host of more than ${MAX_HOST_CHARACTERS} characters: ${written.slice(0, 200)}`);
   const segment = findAddedDotSegment(written, () => fill(template, scope, 'url-outline').trim());
   if (segment !== null) return refuse(`A value makes the part "${segment}" of the path, which would call another address`);
   url.hash = '';

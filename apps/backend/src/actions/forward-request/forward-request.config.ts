@@ -7,6 +7,9 @@ import { secretsNamedIn, textsIn } from './secret-placeholders.js';
 export const MAX_TIMEOUT_MS = 60_000;
 export const DEFAULT_TIMEOUT_MS = 30_000;
 
+/** The longest name of a host, in ASCII (RFC 1035 §2.3.4, written with dots). */
+export const MAX_HOST_CHARACTERS = 253;
+
 /** A header name is a token (RFC 9110 §5.6.2). */
 const HEADER_NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
 
@@ -75,6 +78,7 @@ export const forwardRequestConfigSchema = z
     if (!/^https?:\/\//i.test(url)) refuse('url', 'must begin with http:// or https://, written out');
     else if (writtenOrigin(url) === null) refuse('url', 'must name its host in plain text, ended by a slash before the first value');
     else if (writtenOrigin(url)?.includes('@')) refuse('url', 'must not carry a user name or password; write the header Authorization');
+    else if (hasLongHost(writtenOrigin(url) ?? '')) refuse('url', `must name a host of at most ${MAX_HOST_CHARACTERS} characters`);
     if (body === undefined) return;
     if (!mayHaveBody(method)) return refuse('body', `${method} carries no body`);
     if (bodyType === 'none') return refuse('body', 'cannot be given with bodyType none');
@@ -89,6 +93,11 @@ export const forwardRequestConfigSchema = z
 export function writtenOrigin(url: string): string | null {
   const origin = /^https?:\/\/[^/?#\\\s]+(?=[/?#\\]|$)/i.exec(url)?.[0];
   return origin === undefined || /\{[{%]/.test(origin) ? null : origin;
+}
+
+/** Whether the host of an address is longer than a name can be. What is no address has none. */
+export function hasLongHost(url: string): boolean {
+  return (URL.parse(url)?.hostname.length ?? 0) > MAX_HOST_CHARACTERS;
 }
 
 /** Every text that is not readable Liquid, or does not name its secrets plainly, by where it stands: found when the workflow is published and not by a run. */

@@ -52,6 +52,7 @@ export class TargetsAndSecrets1796100000000 implements MigrationInterface {
       CREATE INDEX attempts_uncertain ON attempts (run_id, seq, n) WHERE status = 'uncertain';
       ALTER TABLE messages ADD COLUMN resolved jsonb;
       CREATE INDEX messages_uncertain ON messages (id) WHERE state = 'uncertain';
+      CREATE INDEX messages_resolved ON messages (id) WHERE resolved IS NOT NULL;
 
       -- A run that waits for a target is woken by the target's turn, not by its time alone, so the due index leaves it out.
       DROP INDEX runs_due;
