@@ -274,7 +274,7 @@ describe('the probe', () => {
   });
 
   test('a probe that comes after its time goes all the same while no other was picked, and has its time anew', async () => {
-    const { origin, parked } = await openWith(1);
+    const { origin, parked } = await openWith(2);
     await onward.clock.advance('PT21S');
     const late = await claim(parked[0]?.runId ?? '');
     await change(onward.source, `UPDATE targets SET blocked_until = onward_now() - interval '1 second' WHERE origin = $1`, [origin]);
@@ -510,7 +510,7 @@ test('the first hand-over of an origin makes its row, and many at once make one'
   expect(await rows(onward.source, 'SELECT state FROM targets WHERE origin = $1', [origin])).toEqual([{ state: 'closed' }]);
 });
 
-test('the sweeper finds parked runs, and those that are due, by their indexes', async () => {
+test('parked runs, those that are due, and the target a run probes are found by their indexes', async () => {
   const plan = (statement: string, parameters: unknown[]) =>
     transact(onward.source, async (tx) => {
       // What an index does not fit at all is scanned even so.
@@ -520,4 +520,5 @@ test('the sweeper finds parked runs, and those that are due, by their indexes', 
     });
   expect(await plan(`SELECT id FROM runs WHERE due_at <= onward_now() AND NOT is_held AND ${NOT_PARKED} ORDER BY due_at, id LIMIT 10`, [])).toMatch(/runs_due/);
   expect(await plan(`SELECT runs.id ${parkedThatMayGo('$1')} ORDER BY due_at, runs.id LIMIT 10`, ['target:x'])).toMatch(/runs_parked/);
+  expect(await plan('SELECT 1 FROM targets WHERE probe_run_id = $1', [randomUUID()])).toMatch(/targets_probe/);
 });
