@@ -10,6 +10,7 @@ import { DelayedError, Worker } from 'bullmq';
 import { Redis } from 'ioredis';
 import type { Logger } from 'pino';
 import type { Rest } from './conversation.js';
+import { countWaiting } from './count-waiting.js';
 import { watchForSilence } from './watchdog.js';
 
 const SWALLOWED = /^(Missing (key|lock) for job|could not renew lock for job)/i;
@@ -18,10 +19,6 @@ const STALLS_ALLOWED = 1_000;
 /** The queue is looked at this often, in ms, and in any case several times before silence counts as deafness. */
 const LOOK_EVERY_MS = 10_000;
 const LOOKS_IN_A_SILENCE = 6;
-/** Where BullMQ keeps what waits to be handed out. */
-const WAITING_KEY = `${QUEUE_PREFIX}:${AUTOMATIONS_QUEUE}:wait`;
-/** A look is worth no longer wait than this, in ms. */
-const LOOK_TIMEOUT_MS = 2_000;
 
 export type WakeUps = {
   /** Takes no more and resolves when those in hand are done and Valkey knows: never, when Valkey is away. */
@@ -112,10 +109,13 @@ export function takeWakeUps({
         current = consume();
         retired.set(
           old,
-          old.worker.close().then(
-            () => old.connection.disconnect(),
-            () => undefined,
-          ),
+          old.worker
+            .close()
+            .then(
+              () => old.connection.disconnect(),
+              () => undefined,
+            )
+            .then(() => void retired.delete(old)),
         );
       },
       giveUp: () => {
@@ -141,24 +141,3 @@ export function takeWakeUps({
 }
 
 type Consumer = { worker: Worker; connection: Redis };
-
-/**
- * How many entries wait to be handed out; null when Valkey does not say. Asked over a connection of its own, made for the question: those that
- * stand may be what is broken.
- */
-async function countWaiting(valkeyUrl: string): Promise<number | null> {
-  const connection = new Redis(valkeyUrl, {
-    connectTimeout: LOOK_TIMEOUT_MS,
-    commandTimeout: LOOK_TIMEOUT_MS,
-    maxRetriesPerRequest: 1,
-    retryStrategy: () => null,
-  });
-  connection.on('error', () => undefined);
-  try {
-    return await connection.llen(WAITING_KEY);
-  } catch {
-    return null;
-  } finally {
-    connection.disconnect();
-  }
-}

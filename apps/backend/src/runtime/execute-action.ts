@@ -78,15 +78,19 @@ function handOver({ secrets: _placeholders, ...request }: FrozenRequest, target:
   return { kind: 'send', request, target, ...(secrets && { secrets }) };
 }
 
+/** No outcome says more of why it was not sent (contracts/outcome.ts). */
+const MAX_WHY = 500;
+
 /** The run rests until its target's turn; the attempt is as if it had not been begun, and the next claim opens it again under the same n. */
 async function park(
   checkpoint: Checkpoint,
   version: Version,
   attempt: Attempt,
-  { origin, until, why }: { origin: string; until: Date | null; why: string },
+  { origin, until, ...blocked }: { origin: string; until: Date | null; why: string },
   kit: RuntimeKit,
 ): Promise<Reply> {
   const attempts = await attemptsOf(checkpoint, attempt.seq);
+  const why = blocked.why.slice(0, MAX_WHY);
   const outcome: Outcome = { kind: 'not_sent', why };
   const recorded = withOutcome(attempt, outcome, version.planNode(attempt.node), tallyBefore(attempts, attempt.n), checkpoint.now);
   const parked: Attempt = { ...recorded, output: { why, origin, until: until?.toISOString() ?? null } };

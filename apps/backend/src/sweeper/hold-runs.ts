@@ -1,7 +1,7 @@
 import { newId } from '../database/new-id.js';
 import { planWakeUp } from '../database/outbox.js';
 import { change, rows, type Tx } from '../database/sql.js';
-import { NOT_PARKED } from '../targets/parked.js';
+import { WOKEN_BY_TIME } from '../targets/parked.js';
 
 const BATCH = 1_000;
 
@@ -11,7 +11,7 @@ export function holdRuns(tx: Tx): Promise<number> {
     tx,
     `UPDATE runs SET is_held = true WHERE id IN (
        SELECT runs.id FROM runs JOIN workflows ON workflows.id = workflow_id
-       WHERE workflows.status = 'paused' AND due_at <= onward_now() AND NOT is_held AND ${NOT_PARKED}
+       WHERE workflows.status = 'paused' AND due_at <= onward_now() AND ${WOKEN_BY_TIME}
        ORDER BY runs.id LIMIT $1 FOR UPDATE OF runs SKIP LOCKED)`,
     [BATCH],
   );

@@ -75,10 +75,11 @@ export class Sweeper implements OnApplicationBootstrap, OnModuleDestroy {
     }, delayMs);
   }
 
-  /** Every duty is tried, whatever another comes to. */
+  /** Every duty is tried, whatever another comes to. A stop waits only for what is in hand. */
   private async pass({ isFull, isTopUp = false }: { isFull: boolean; isTopUp?: boolean }): Promise<void> {
     let isPresent = true;
     for (const [duty, work] of Object.entries(this.duties(isFull))) {
+      if (this.isStopped) return;
       if (isTopUp && duty !== 'wake') continue;
       try {
         await work();
@@ -97,17 +98,16 @@ export class Sweeper implements OnApplicationBootstrap, OnModuleDestroy {
     return {
       lapse: async () => {
         if (!this.isPresent || Date.now() - this.presentSince < leaseMs) return;
-        for (let lapsed = LAPSE_BATCH; lapsed === LAPSE_BATCH; ) {
+        for (let lapsed = LAPSE_BATCH; lapsed === LAPSE_BATCH && !this.isStopped; ) {
           lapsed = await tell((tx) => lapseRuns(tx, this.kit));
           if (lapsed > 0) this.log.info({ lapsed }, 'leases lapsed; the runs are due again');
         }
       },
       hold: () => tell((tx) => holdRuns(tx)),
       letGo: () => tell((tx) => letGoOfRuns(tx)),
-      targets: () => sweepTargets(this.source, this.queues),
       wakeLost: () => wakeLost(this.source, this.queues),
       wake: async () => {
-        for (this.hasBacklog = true; this.hasBacklog; ) {
+        for (this.hasBacklog = true; this.hasBacklog && !this.isStopped; ) {
           const room = await this.queues.room();
           if (room.due === 0) break;
           const woken = await tell((tx) => wakeRuns(tx, room));
@@ -115,6 +115,7 @@ export class Sweeper implements OnApplicationBootstrap, OnModuleDestroy {
         }
       },
       messages: async () => sweepMessages(this.source, this.queues, { isQueueThere: await this.queues.isThere() }),
+      targets: () => sweepTargets(this.source, this.queues, () => this.isStopped),
       workers: () => tell(forgetWorkers),
       notices: () => sweepNotices(this.source, this.queues, this.kit.settings),
     };

@@ -1,7 +1,7 @@
 import type { DataSource } from 'typeorm';
 import { outboxOf, type PlannedWakeUp, type Teller, transactAndTell } from '../database/outbox.js';
 import { rows, type Tx } from '../database/sql.js';
-import { WOKEN_BY_TIME } from './wake-runs.js';
+import { WOKEN_BY_TIME } from '../targets/parked.js';
 
 /** The queue was told longer ago than this, in ms, and the run still stands: then the queue is asked for the entry. */
 const LOST_AFTER_MS = 4_000;

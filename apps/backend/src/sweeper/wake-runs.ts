@@ -1,13 +1,7 @@
 import { outboxOf, type PlannedWakeUp } from '../database/outbox.js';
 import { rows, type Tx } from '../database/sql.js';
 import { WAKE_AHEAD_MS } from '../runtime/rest-run.js';
-import { NOT_PARKED } from '../targets/parked.js';
-
-/**
- * Runs that are woken by their time: not those of a paused workflow, and not those that wait for a target's turn. Spelled as the indexes
- * runs_due, runs_unwoken and runs_woken spell it, or Postgres would not use them.
- */
-export const WOKEN_BY_TIME = `due_at IS NOT NULL AND NOT is_held AND ${NOT_PARKED}`;
+import { WOKEN_BY_TIME } from '../targets/parked.js';
 
 /**
  * The runs of one workflow that are due by then and were never told, the oldest first. Written as a range of (workflow, time), not as an equality: only

@@ -13,13 +13,15 @@ type Found = TargetLimits & Pick<Target, 'id' | 'state' | 'why' | 'blockedUntil'
 
 /**
  * Asked with the run locked, before anything is frozen. A target met for the first time gets its row. One that is blocked is free only for its
- * probe; where its time has passed and nobody is parked who could go first, the run that asks becomes the probe. It waits for no lock: whoever
- * meets a target that is being changed at this moment is blocked, and the sweeper lets it go.
+ * probe; where its time has passed and nobody is parked who could go first, the run that asks becomes the probe. A probe that comes late goes all the same, as
+ * long as no other was picked. Whoever else meets a target that is being changed at this moment does not wait for it: the run is blocked, and the
+ * sweeper lets it go. Waited for are only the row of a target that is being made at this moment, and by the probe its own.
  */
 export async function enterTarget(tx: Tx, origin: string, runId: string): Promise<Entry> {
   const found = (await read(tx, origin)) ?? (await make(tx, origin));
   const { id, state, why, blockedUntil, probeRunId, isOver, ...limits } = found;
-  if (state === 'closed' || (probeRunId === runId && !isOver)) return { kind: 'free', limits };
+  if (state === 'closed') return { kind: 'free', limits };
+  if (probeRunId === runId && (!isOver || (await renewProbe(tx, id, runId)))) return { kind: 'free', limits };
   if (isOver && (await becomeProbe(tx, id, origin, runId))) return { kind: 'free', limits };
   return { kind: 'blocked', until: blockedUntil, why: why ?? state };
 }
@@ -46,6 +48,17 @@ async function make(tx: Tx, origin: string): Promise<Found> {
   const made = await read(tx, origin);
   if (!made) throw new Error(`The target ${origin} was made and is gone`);
   return made;
+}
+
+/** Gives the probe its time anew; no when another run was picked meanwhile. */
+async function renewProbe(tx: Tx, id: string, runId: string): Promise<boolean> {
+  const renewed = await change(
+    tx,
+    `UPDATE targets SET blocked_until = date_trunc('milliseconds', onward_now()) + $3 * interval '1 millisecond'
+     WHERE id = $1 AND state = 'half_open' AND probe_run_id = $2`,
+    [id, runId, PROBE_MS],
+  );
+  return renewed === 1;
 }
 
 async function becomeProbe(tx: Tx, id: string, origin: string, runId: string): Promise<boolean> {

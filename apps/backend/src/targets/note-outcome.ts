@@ -7,12 +7,12 @@ import type { Target } from './target.entity.js';
 type Said = { runId: string; outcome: Outcome; now: Date; resetMs: number };
 
 /**
- * What a recorded send says of its target, written to the target's row. Most say nothing: the row is looked for only when a breaker or the
- * target itself asked to wait, or when the run is somebody's probe. `resetMs`: how long a target rests after a probe that failed.
+ * What a recorded send says of its target, written to the target's row. Most say nothing: the row is looked for, and locked, only when a breaker
+ * or the target itself asked to wait, or when the run is somebody's probe. `resetMs`: how long a target rests after a probe that failed.
  */
 export async function noteOutcome(tx: Tx, said: Said & { seq: number }): Promise<void> {
   const { runId, seq, outcome } = said;
-  const speaks = wishOf(outcome) !== null || (outcome.kind === 'not_sent' && outcome.blocked !== undefined);
+  const speaks = wishOf(outcome) !== null || (outcome.kind === 'not_sent' && outcome.blocked?.by === 'breaker');
   const [found] = await rows<{ url: string }>(
     tx,
     `SELECT request ->> 'url' AS url FROM outbound_requests

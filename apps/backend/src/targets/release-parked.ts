@@ -1,6 +1,7 @@
 import { targetKey } from '@onward/contracts/targets';
 import { change, rows, type Tx } from '../database/sql.js';
 import { letGo } from './let-go.js';
+import { type Batch, batchOf, TARGETS_AT_ONCE } from './batch.js';
 import { PARKED, parkedThatMayGo } from './parked.js';
 
 /** Runs let go in a second where the target has no rate of its own. */
@@ -11,24 +12,27 @@ const MOST_AT_ONCE = 2_000;
 
 /**
  * Lets go of the runs parked at targets that are free again, at the pace of each: their due times stand exactly one interval apart and go on
- * from the last one given, so that any number of sweepers keeps one pace. Answers how many it let go.
+ * from the last one given, so that any number of sweepers keeps one pace. One batch of targets, of those after `after`; `count`: runs let go.
  */
-export async function releaseParked(tx: Tx): Promise<number> {
-  const free = await rows<{ id: string; origin: string; ratePerSecond: number | null; releasedUntil: Date | null; now: Date }>(
+export async function releaseParked(tx: Tx, after: string | null = null): Promise<Batch> {
+  const free = await rows<{ id: string; origin: string; ratePerSecond: number | null; releasedUntil: Date | null; stateSince: Date; now: Date }>(
     tx,
-    `SELECT id, origin, rate_per_second AS "ratePerSecond", released_until AS "releasedUntil",
+    `SELECT id, origin, rate_per_second AS "ratePerSecond", released_until AS "releasedUntil", state_since AS "stateSince",
        date_trunc('milliseconds', onward_now()) + interval '1 millisecond' AS now
-     FROM targets WHERE state = 'closed' AND EXISTS (SELECT 1 FROM runs WHERE ${PARKED} AND wait_key = 'target:' || origin)
-     ORDER BY id FOR UPDATE SKIP LOCKED`,
+     FROM targets WHERE state = 'closed' AND ($1::uuid IS NULL OR id > $1)
+       AND EXISTS (SELECT 1 FROM runs WHERE ${PARKED} AND wait_key = 'target:' || origin AND ${isItsTurn('state_since')})
+     ORDER BY id LIMIT $2 FOR UPDATE SKIP LOCKED`,
+    [after, TARGETS_AT_ONCE],
   );
   let count = 0;
-  for (const { id, origin, ratePerSecond, releasedUntil, now } of free) {
+  for (const { id, origin, ratePerSecond, releasedUntil, stateSince, now } of free) {
     const places = placesAhead(now.getTime(), releasedUntil?.getTime() ?? null, ratePerSecond ?? RATE_PER_SECOND);
     if (places.length === 0) continue;
-    const parked = await rows<{ id: string }>(tx, `SELECT runs.id ${parkedThatMayGo('$1')} ORDER BY due_at, runs.id LIMIT $2 FOR UPDATE OF runs SKIP LOCKED`, [
-      targetKey(origin),
-      places.length,
-    ]);
+    const parked = await rows<{ id: string }>(
+      tx,
+      `SELECT runs.id ${parkedThatMayGo('$1')} AND ${isItsTurn('$3::timestamptz')} ORDER BY due_at, runs.id LIMIT $2 FOR UPDATE OF runs SKIP LOCKED`,
+      [targetKey(origin), places.length, stateSince],
+    );
     const going = parked.map((run, nth) => ({ id: run.id, dueAt: new Date(places[nth] ?? 0), delayMs: (places[nth] ?? 0) - now.getTime() }));
     const last = going.at(-1);
     if (!last) continue;
@@ -36,7 +40,20 @@ export async function releaseParked(tx: Tx): Promise<number> {
     await change(tx, 'UPDATE targets SET released_until = $2 WHERE id = $1', [id, last.dueAt]);
     count += going.length;
   }
-  return count;
+  return batchOf(free, count);
+}
+
+/** What a run parked at this moment may have read of its target before that was closed, in ms. */
+const OVERLAP_MS = 5_000;
+
+/**
+ * A condition on a run parked at a target that is closed since `closedSince` (an SQL expression). What the workers held back since then keeps its time; what
+ * was parked before waited for the end of a block that is over, so its time counts no longer. When it was parked, its attempt ended.
+ */
+function isItsTurn(closedSince: string): string {
+  return `(due_at IS NULL OR due_at <= onward_now() + ${AHEAD_MS} * interval '1 millisecond' OR NOT EXISTS (
+    SELECT 1 FROM attempts WHERE run_id = runs.id AND attempts.seq = runs.seq AND attempts.n = runs.n
+      AND attempts.ended_at > ${closedSince} + ${OVERLAP_MS} * interval '1 millisecond'))`;
 }
 
 /** The instants free within the next seconds, in ms: one interval after the last one given, or from now on. Never closer than the rate allows. */

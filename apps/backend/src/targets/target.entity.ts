@@ -1,4 +1,4 @@
-import { Check, Column, Entity, PrimaryColumn, Unique } from 'typeorm';
+import { Check, Column, Entity, Index, PrimaryColumn, Unique } from 'typeorm';
 
 /**
  * `closed`: requests go out. `open`: none goes out before `blockedUntil`. `half_open`: one run probes, until then or until it has come back.
@@ -16,6 +16,7 @@ export type TargetState = (typeof TARGET_STATES)[number];
  */
 @Entity('targets')
 @Unique('targets_origin', ['origin'])
+@Index('targets_probe', ['probeRunId'], { where: 'probe_run_id IS NOT NULL' })
 @Check('targets_state', `state IN ('closed', 'open', 'half_open', 'paused')`)
 @Check('targets_blocked_until', `(state IN ('open', 'half_open')) = (blocked_until IS NOT NULL)`)
 @Check('targets_limits', `rate_per_second > 0 AND max_concurrent > 0`)

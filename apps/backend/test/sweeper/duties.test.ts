@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, beforeEach, expect, test, vi } from 'vitest';
 import { newId } from '../../src/database/new-id.js';
-import { change, rows } from '../../src/database/sql.js';
+import { change, rows, transact } from '../../src/database/sql.js';
 import { type BackendForTest, backendForTest } from '../backend-for-test.js';
 import { line, publish, tag } from '../runtime/hand-worker.js';
-import { BY_HAND, deleteRuns, insertRuns, sweeperOf } from './sweeper-bench.js';
+import { anotherBackend, BY_HAND, deleteRuns, insertRuns, sweeperOf } from './sweeper-bench.js';
 
 let onward: BackendForTest;
 let [plain, paused, resumed] = ['', '', ''];
@@ -99,4 +99,24 @@ test.each([
   expect(await done(questions)).toEqual(ALL.filter((duty) => duty !== broken));
   await sweeperOf(onward.backend).sweepFully();
   expect(await done(questions)).toEqual(ALL);
+});
+
+test('a stop in the middle of a pass waits for the duty in hand, and no other begins', async () => {
+  const other = await anotherBackend(onward);
+  try {
+    const sweeper = sweeperOf(other);
+    await sweeper.sweepFully();
+    const [due] = await insertRuns(onward, plain, 1);
+    let stopped: Promise<void> | undefined;
+    await transact(onward.source, async (tx) => {
+      await rows(tx, 'LOCK TABLE runs IN ACCESS EXCLUSIVE MODE');
+      void sweeper.sweepFully();
+      await vi.waitFor(async () => expect(await rows(tx, 'SELECT 1 FROM pg_locks WHERE NOT granted')).not.toEqual([]), { timeout: 30_000 });
+      stopped = sweeper.onModuleDestroy();
+    });
+    await stopped;
+    expect(await rows(onward.source, 'SELECT woken_at AS "wokenAt" FROM runs WHERE id = $1', [due?.id])).toEqual([{ wokenAt: null }]);
+  } finally {
+    await other.close();
+  }
 });

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { change, rows } from '../../src/database/sql.js';
+import { change, rows, transact } from '../../src/database/sql.js';
 import { wakeRuns } from '../../src/sweeper/wake-runs.js';
 import { wakeLost } from '../../src/sweeper/wake-lost.js';
 import { type BackendForTest, backendForTest } from '../backend-for-test.js';
@@ -242,4 +242,44 @@ test('parking counts neither as a lapse nor as a take-over, however often it hap
   }
   expect(await worker.run(runId)).toMatchObject({ state: 'running', n: 1, takeovers: 0 });
   expect(await callsOf(runId)).toHaveLength(1);
+});
+
+test('a run held back rests at the target of its own request, whatever origin its worker names', async () => {
+  const [origin, elsewhere] = [newOrigin(), newOrigin()];
+  const run = await beginRun(onward, worker, await callingAt(onward, origin));
+  await worker.frame(['update', { ...run.at, n: 1, outcome: blocked(elsewhere, 'busy', 0) }], ['wait', run.at]);
+  expect((await rows<{ key: string }>(onward.source, 'SELECT wait_key AS key FROM runs WHERE id = $1', [run.runId]))[0]?.key).toBe(`target:${origin}`);
+  await sweeperOf(onward.backend).sweepFully();
+  expect(await worker.run(run.runId)).toMatchObject({ resolution: { kind: 'not_sent' } });
+});
+
+test('runs parked at a target whose row was deleted by hand get a new one, and go on', async () => {
+  const origin = newOrigin();
+  const workflowId = await callingAt(onward, origin);
+  await operate(onward, origin, 'open');
+  const begun = await beginRuns(onward, worker, workflowId, 2);
+  await change(onward.source, 'DELETE FROM targets WHERE origin = $1', [origin]);
+  await sweeperOf(onward.backend).sweepFully();
+  expect(await targetAt(onward, origin)).toMatchObject({ state: 'closed' });
+  for (const { runId } of begun) expect(await worker.run(runId)).toMatchObject({ resolution: { kind: 'not_sent' } });
+});
+
+test.each(['busy', 'rate', 'held'] as const)('a send held back (%s) is recorded without waiting for whoever holds the row of its target', async (by) => {
+  const origin = newOrigin();
+  const run = await beginRun(onward, worker, await callingAt(onward, origin));
+  await transact(onward.source, async (tx) => {
+    await rows(tx, 'SELECT 1 FROM targets WHERE origin = $1 FOR UPDATE', [origin]);
+    expect(await worker.frame(['update', { ...run.at, n: 1, outcome: blocked(origin, by, 1_500) }], ['wait', run.at])).toMatchObject([
+      { kind: 'recorded' },
+      { kind: 'rests' },
+    ]);
+  });
+});
+
+test('a target whose reason is long blocks with as much of it as an outcome may say', async () => {
+  const origin = newOrigin();
+  await operate(onward, origin, 'open');
+  await change(onward.source, `UPDATE targets SET why = repeat('x', 1000) WHERE origin = $1`, [origin]);
+  const { runId } = await beginRun(onward, worker, await callingAt(onward, origin));
+  expect((await callsOf(runId))[0]?.output).toMatchObject({ why: 'x'.repeat(500) });
 });

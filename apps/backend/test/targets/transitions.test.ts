@@ -53,6 +53,13 @@ const about = (inMs: number | null, ms: number) => {
   expect(inMs).toBeGreaterThan(ms - 15_000);
 };
 
+/** Claims a run and opens its step, short of executing it. */
+async function claim(runId: string) {
+  const ref = await worker.wakeUp(runId);
+  const [prepared] = await worker.frame(['prepare', { ...ref, callId: 1 }], ['plan', ref], ['create', ref]);
+  return { ...ref, epoch: Number(prepared?.['epoch']), seq: Number(prepared?.['seq']) };
+}
+
 /** Another run has been sent to the target before it opened. Then it is open, and `howMany` runs are parked at it. */
 async function openWith(howMany: number) {
   const origin = newOrigin();
@@ -234,12 +241,47 @@ describe('the probe', () => {
   test('a probe that never comes back is replaced, and is parked like anybody else when it comes late', async () => {
     const { origin, parked } = await openWith(2);
     await onward.clock.advance('PT21S');
+    const late = await claim(parked[0]?.runId ?? '');
     await onward.clock.advance('PT89S');
     expect(await targetAt(onward, origin)).toMatchObject({ probeRunId: parked[0]?.runId });
     await onward.clock.advance('PT2S');
     expect(await targetAt(onward, origin)).toMatchObject({ state: 'half_open', probeRunId: parked[1]?.runId });
-    expect((await worker.begin(parked[0]?.runId ?? '')).replies.at(-1)).toMatchObject({ kind: 'rests', state: 'waiting' });
+    expect(await worker.call('execute', late)).toMatchObject({ kind: 'rests', state: 'waiting' });
     expect((await worker.begin(parked[1]?.runId ?? '')).replies.at(-1)).toMatchObject({ kind: 'send' });
+  });
+
+  test('a probe that has not been taken up yet, for the queue before it is long, is not replaced, and keeps the time since which it is due', async () => {
+    const { origin, workflowId, parked } = await openWith(2);
+    const dueAt = (await targetAt(onward, origin)).blockedUntil;
+    await onward.clock.advance('PT21S');
+    await onward.clock.advance('PT91S');
+    const target = await targetAt(onward, origin);
+    expect(target).toMatchObject({ state: 'half_open', probeRunId: parked[0]?.runId });
+    about(target.inMs, 90_000);
+    const [, probe, other] = await runsOf(onward, workflowId);
+    expect(probe?.dueAt).toEqual(dueAt);
+    expect(other).toMatchObject({ resolution: null });
+    expect((await worker.begin(parked[0]?.runId ?? '')).replies.at(-1)).toMatchObject({ kind: 'send' });
+  });
+
+  test('a probe held by the pause of its workflow is replaced', async () => {
+    const { origin, workflowId } = await openWith(1);
+    const [other] = await beginRuns(onward, worker, await callingAt(onward, origin), 1);
+    await onward.clock.advance('PT21S');
+    await onward.api('POST', `/workflows/${workflowId}/pause`);
+    await onward.clock.advance('PT91S');
+    expect(await targetAt(onward, origin)).toMatchObject({ state: 'half_open', probeRunId: other?.runId });
+  });
+
+  test('a probe that comes after its time goes all the same while no other was picked, and has its time anew', async () => {
+    const { origin, parked } = await openWith(2);
+    await onward.clock.advance('PT21S');
+    const late = await claim(parked[0]?.runId ?? '');
+    await change(onward.source, `UPDATE targets SET blocked_until = onward_now() - interval '1 second' WHERE origin = $1`, [origin]);
+    expect(await worker.call('execute', late)).toMatchObject({ kind: 'send' });
+    const target = await targetAt(onward, origin);
+    expect(target).toMatchObject({ state: 'half_open', probeRunId: parked[0]?.runId });
+    about(target.inMs, 90_000);
   });
 
   test('where nothing is parked the next run that comes probes, and the one after it is parked', async () => {
@@ -282,12 +324,12 @@ describe('the probe', () => {
     await endBlock(origin);
     const [taken, letCommit] = [latch(), latch()];
     const slow = transact(onward.source, async (tx) => {
-      expect(await pickProbes(tx)).toBe(1);
+      expect((await pickProbes(tx)).count).toBe(1);
       taken.open();
       await letCommit.passed;
     });
     await taken.passed;
-    expect(await transact(onward.source, pickProbes)).toBe(0);
+    expect((await transact(onward.source, (tx) => pickProbes(tx))).count).toBe(0);
     letCommit.open();
     await slow;
     expect((await runsOf(onward, workflowId)).filter(({ resolution }) => resolution !== null)).toHaveLength(1);
@@ -302,12 +344,12 @@ describe('letting go', () => {
     await record(probe, done, 'advance');
     const [taken, letCommit] = [latch(), latch()];
     const slow = transact(onward.source, async (tx) => {
-      expect(await releaseParked(tx)).toBe(40);
+      expect((await releaseParked(tx)).count).toBe(40);
       taken.open();
       await letCommit.passed;
     });
     await taken.passed;
-    expect(await transact(onward.source, releaseParked)).toBe(0);
+    expect((await transact(onward.source, (tx) => releaseParked(tx))).count).toBe(0);
     letCommit.open();
     await slow;
     const goingOn = async () => (await runsOf(onward, workflowId)).filter(({ state, resolution }) => state === 'waiting' && resolution !== null);
@@ -351,6 +393,57 @@ describe('letting go', () => {
     expect(goingOn).toHaveLength(3);
     expect((goingOn[2]?.dueAt?.getTime() ?? 0) - (goingOn[0]?.dueAt?.getTime() ?? 0)).toBe(4_000);
     expect((await beginRun(onward, worker, workflowId)).last).toMatchObject({ kind: 'send' });
+  });
+
+  test('what a worker holds back for longer, at a target that is well, is let go when its time comes and not before', async () => {
+    const origin = newOrigin();
+    const workflowId = await callingAt(onward, origin);
+    const run = await beginRun(onward, worker, workflowId);
+    await onward.clock.advance('PT10S');
+    await record(run, blocked(origin, 'rate', 100_000), 'wait');
+    await sweep();
+    expect((await runsOf(onward, workflowId))[0]).toMatchObject({ state: 'waiting', resolution: null });
+    await onward.clock.advance('PT96S');
+    expect((await runsOf(onward, workflowId))[0]).toMatchObject({ state: 'waiting', resolution: { kind: 'not_sent' } });
+  });
+
+  test.each<[what: string, close: (made: Awaited<ReturnType<typeof probing>>) => Promise<unknown>]>([
+    ['its probe', ({ probe }) => record(probe, done, 'advance')],
+    ['an operator', ({ origin }) => operate(onward, origin, 'close')],
+  ])('when %s closes a target, what waited for the end of its block goes now', async (_who, close) => {
+    const made = await probing(2);
+    const [, , waiting] = await runsOf(onward, made.workflowId);
+    expect(waiting).toMatchObject({ resolution: null, dueAt: (await targetAt(onward, made.origin)).blockedUntil });
+    await close(made);
+    await sweep();
+    expect((await runsOf(onward, made.workflowId))[2]).toMatchObject({ resolution: { kind: 'not_sent', why: 'the target is free again' } });
+  });
+
+  test('of more targets than one batch locks, every one is looked at, also behind those where nothing can be done', async () => {
+    const origins = Array.from({ length: 103 }, () => newOrigin());
+    const workflowId = await callingAt(onward, origins[0] ?? '');
+    const [first] = await beginRuns(onward, worker, workflowId, 1);
+    await record(first as Begun, blocked(origins[0] ?? '', 'busy', 0), 'wait');
+    await parkMore(onward, first?.runId ?? '', 103);
+    const [, ...more] = await runsOf(onward, workflowId);
+    for (const [nth, origin] of origins.entries())
+      await change(onward.source, 'UPDATE runs SET wait_key = $2 WHERE id = $1', [more[nth]?.id, `target:${origin}`]);
+    const over = `UPDATE targets SET state = 'open', blocked_until = onward_now() WHERE origin = ANY ($1)`;
+    // Those whose runs are parked at nothing of theirs come first: over, and nobody there to probe.
+    await change(
+      onward.source,
+      `INSERT INTO targets (id, origin) SELECT ('00000000-0000-0000-0000-' || lpad(nth::text, 12, '0'))::uuid, 'http://idle' || nth FROM generate_series(1, 150) AS nth`,
+    );
+    await change(onward.source, `INSERT INTO targets (id, origin) SELECT gen_random_uuid(), unnest($1::text[]) ON CONFLICT DO NOTHING`, [origins]);
+    await change(onward.source, over, [[...origins, ...Array.from({ length: 150 }, (_, nth) => `http://idle${nth + 1}`)]]);
+    await sweep();
+    const picked = await rows(onward.source, `SELECT 1 FROM targets WHERE origin = ANY ($1) AND state = 'half_open'`, [origins]);
+    expect(picked).toHaveLength(103);
+    await change(onward.source, `UPDATE targets SET state = 'closed', blocked_until = NULL, probe_run_id = NULL WHERE origin = ANY ($1)`, [origins]);
+    await change(onward.source, `UPDATE runs SET resolution = NULL WHERE workflow_id = $1`, [workflowId]);
+    await sweep();
+    expect((await runsOf(onward, workflowId)).filter(({ resolution }) => resolution === null)).toEqual([]);
+    await change(onward.source, `DELETE FROM targets WHERE origin LIKE 'http://idle%'`);
   });
 
   test.each<[what: string, lastGivenMs: number | null, rate: number, first: number | null, count: number]>([
@@ -417,7 +510,7 @@ test('the first hand-over of an origin makes its row, and many at once make one'
   expect(await rows(onward.source, 'SELECT state FROM targets WHERE origin = $1', [origin])).toEqual([{ state: 'closed' }]);
 });
 
-test('the sweeper finds parked runs, and those that are due, by their indexes', async () => {
+test('parked runs, those that are due, and the target a run probes are found by their indexes', async () => {
   const plan = (statement: string, parameters: unknown[]) =>
     transact(onward.source, async (tx) => {
       // What an index does not fit at all is scanned even so.
@@ -427,4 +520,5 @@ test('the sweeper finds parked runs, and those that are due, by their indexes', 
     });
   expect(await plan(`SELECT id FROM runs WHERE due_at <= onward_now() AND NOT is_held AND ${NOT_PARKED} ORDER BY due_at, id LIMIT 10`, [])).toMatch(/runs_due/);
   expect(await plan(`SELECT runs.id ${parkedThatMayGo('$1')} ORDER BY due_at, runs.id LIMIT 10`, ['target:x'])).toMatch(/runs_parked/);
+  expect(await plan('SELECT 1 FROM targets WHERE probe_run_id = $1', [randomUUID()])).toMatch(/targets_probe/);
 });

@@ -2,7 +2,7 @@
  * The breaker of one target in one worker. Opossum counts and knows the states; what is fed to it is each send's end, not its beginning: only
  * sends that said something of the target count, and a target whose answers take longer than the window is noticed all the same.
  *
- * It opens when five or more sends of the last 10 s have ended and over half of them badly, lets one probe through once its time is up, and
+ * It opens when five or more sends of the window (10 s, or half the time to the probe when that is shorter) have ended and over half of them badly, lets one probe through once its time is up, and
  * closes only by a probe that went well. A probe that ends without a word (stopped, refused before it left) is followed by another one.
  * Not promised: anything across workers; what they find together stands in the backend's row.
  */

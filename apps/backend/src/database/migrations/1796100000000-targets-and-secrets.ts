@@ -28,6 +28,7 @@ export class TargetsAndSecrets1796100000000 implements MigrationInterface {
         CONSTRAINT targets_blocked_until CHECK ((state IN ('open', 'half_open')) = (blocked_until IS NOT NULL)),
         CONSTRAINT targets_limits CHECK (rate_per_second > 0 AND max_concurrent > 0)
       );
+      CREATE INDEX targets_probe ON targets (probe_run_id) WHERE probe_run_id IS NOT NULL;
 
       CREATE TABLE workers (
         id uuid NOT NULL,
