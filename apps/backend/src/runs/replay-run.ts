@@ -26,10 +26,12 @@ export async function replayRun(checkpoint: Checkpoint, { versionId }: { version
 
 /**
  * Opens a step at `node` under the next seq, on the given version. At the node at which the run ended an uncertain request is kept. Throws
- * Problem `conflict` when the contact is by now in another live run of the workflow.
+ * Problem `conflict` when the workflow is archived, or the contact is by now in another live run of it.
  */
 export async function reopenAt(checkpoint: Checkpoint, version: Version, node: string): Promise<void> {
   const { tx, run } = checkpoint;
+  const [workflow] = await rows<{ archivedAt: Date | null }>(tx, 'SELECT archived_at AS "archivedAt" FROM workflows WHERE id = $1', [run.workflowId]);
+  if (workflow?.archivedAt) throw new Problem('conflict', 'The workflow is archived; take it out of the archive first');
   const reentryKey = version.settings.reentry === 'after_finishing' && run.contactId !== null ? `${run.workflowId}:${run.contactId}` : null;
   if (reentryKey !== null) {
     const [live] = await rows<{ id: string }>(tx, 'SELECT id FROM runs WHERE reentry_key = $1', [reentryKey]);

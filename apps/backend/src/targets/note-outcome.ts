@@ -36,7 +36,9 @@ export function changeAfter(target: Pick<Target, 'state' | 'blockedUntil' | 'pro
     if (blocked) return { state: 'open', until: later(now, blocked.inMs) };
     const found = findingOf(outcome);
     if (found === 'well') return { state: 'closed' };
-    if (found === 'nothing' || outcome.kind !== 'failed') return null;
+    // What was not sent goes out when its run is taken up again; any other end without a word of the target is over, and the next probe may go.
+    if (outcome.kind === 'not_sent') return null;
+    if (found === 'nothing' || outcome.kind !== 'failed') return { state: 'open', until: now };
     return { state: 'open', until: later(now, Math.max(resetMs, wish ?? 0)), why: wish === null ? outcome.failure.message : asked(outcome.failure, now, wish) };
   }
   if (wish !== null && outcome.kind === 'failed') {

@@ -2,8 +2,10 @@ import { z } from 'zod';
 
 /** The origin of an http or https address (`URL.origin`: scheme, host and port, as WHATWG URL writes them), or null when the text is more or other than that. */
 export function readOrigin(text: string): string | null {
-  const url = URL.parse(text);
-  if (!url || (url.protocol !== 'http:' && url.protocol !== 'https:')) return null;
+  if (!URL.canParse(text)) return null;
+  const url = new URL(text);
+  // A star is a character that URL allows in a host, and nobody who writes one means that.
+  if (url.hostname.includes('*') || (url.protocol !== 'http:' && url.protocol !== 'https:')) return null;
   return url.href === `${url.origin}/` ? url.origin : null;
 }
 

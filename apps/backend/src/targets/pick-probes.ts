@@ -8,7 +8,7 @@ import { parkedThatMayGo } from './parked.js';
 type Over = { id: string; origin: string; probeRunId: string | null; now: Date };
 
 /**
- * Gives every target whose block is over (or whose probe has said nothing in its time) the parked run whose time came first as its probe, and lets go of
+ * Gives every target whose block is over (or whose probe has said nothing in its time, or has ended) the parked run whose time came first as its probe, and lets go of
  * that run alone. A probe that was let go and has not been taken up yet is no silent one: it gets more time, however long the queue before it is. Where
  * nobody is parked who could go, the next run that comes probes (enter-target.ts). One batch of targets, of those after `after`; `count`: probes picked.
  */
@@ -16,7 +16,7 @@ export async function pickProbes(tx: Tx, after: string | null = null): Promise<B
   const over = await rows<Over>(
     tx,
     `SELECT id, origin, probe_run_id AS "probeRunId", date_trunc('milliseconds', onward_now()) + interval '1 millisecond' AS now FROM targets
-     WHERE state IN ('open', 'half_open') AND blocked_until <= onward_now() AND ($1::uuid IS NULL OR id > $1)
+     WHERE state IN ('open', 'half_open') AND (blocked_until <= onward_now() OR EXISTS (SELECT FROM runs WHERE runs.id = probe_run_id AND ended_at IS NOT NULL)) AND ($1::uuid IS NULL OR id > $1)
      ORDER BY id LIMIT $2 FOR UPDATE SKIP LOCKED`,
     [after, TARGETS_AT_ONCE],
   );

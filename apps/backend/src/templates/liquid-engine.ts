@@ -49,7 +49,7 @@ function createEngine(): Liquid {
   liquid.registerFilter('escape', (value: unknown) => value);
   liquid.registerFilter('escape_once', (value: unknown) => value);
   // `default` is the one filter that may leave out what it is given.
-  for (const [name, filter] of Object.entries(liquid.filters)) if (name !== 'default') liquid.filters[name] = keepSecrets(filter);
+  for (const [name, filter] of Object.entries(liquid.filters)) if (name !== 'default') liquid.filters[name] = keepSecrets(name, filter);
   return liquid;
 }
 

@@ -60,6 +60,17 @@ describe('under the policy stop', () => {
 });
 
 describe('a run given up at an uncertain request', () => {
+  test('of an archived workflow stays as it is, whether it is resolved or replayed', async () => {
+    const workflowId = await publish(onward, line(send('call', STOP), tag('b')));
+    const { runId } = await startRun(onward, workflowId);
+    await giveUp(runId);
+    for (const word of ['pause', 'archive']) expect((await onward.api('POST', `/workflows/${workflowId}/${word}`)).status).toBe(200);
+    expect((await resolve(runId, true)).status).toBe(409);
+    expect((await resolve(runId, false)).status).toBe(409);
+    expect((await onward.api('POST', `/runs/${runId}/replay`, {})).status).toBe(409);
+    expect(await worker.run(runId)).toMatchObject({ state: 'dead_lettered' });
+  });
+
   test('that happened goes on behind it: what was said is kept, and nothing is sent again', async () => {
     const runId = await givenUp();
     const { status, body } = await resolve(runId, true);

@@ -207,18 +207,29 @@ describe('the probe', () => {
 
   test.each<[what: string, outcome: Outcome, verb: Verb]>([
     ['that was cut', { kind: 'uncertain', failure: { code: 'process_died', message: 'cut' } }, 'retry'],
-    ['that was not sent', { kind: 'not_sent', why: 'stopping' }, 'wait'],
     ['whose address is not allowed', { kind: 'failed', failure: { code: 'address_not_allowed', message: 'x' } }, 'fail'],
     ['whose request cannot be sent', { kind: 'failed', failure: { code: 'request_invalid', message: 'x' } }, 'fail'],
-  ])('a probe %s says nothing of its target, which waits for it or for the next', async (_what, outcome, verb) => {
-    const { origin, probe } = await probing(1);
+  ])('a probe %s says nothing of its target: the next one goes at the next sweep', async (_what, outcome, verb) => {
+    const { origin, probe, parked } = await probing(2);
     await record(probe, outcome, verb);
-    expect(await targetAt(onward, origin)).toMatchObject({ state: 'half_open', probeRunId: probe.runId });
+    expect(await targetAt(onward, origin)).toMatchObject({ state: 'open', probeRunId: null });
+    await sweep();
+    expect(await targetAt(onward, origin)).toMatchObject({ state: 'half_open', probeRunId: parked[1]?.runId });
+  });
+
+  test('a probe that is cancelled before it is taken up is followed by the next at the next sweep', async () => {
+    const { origin, parked } = await openWith(2);
+    await onward.clock.advance('PT21S');
+    expect(await targetAt(onward, origin)).toMatchObject({ state: 'half_open', probeRunId: parked[0]?.runId });
+    await onward.api('POST', `/runs/${parked[0]?.runId}/cancel`);
+    await sweep();
+    expect(await targetAt(onward, origin)).toMatchObject({ state: 'half_open', probeRunId: parked[1]?.runId });
   });
 
   test('a probe that was not sent goes out when it is taken up again', async () => {
-    const { probe } = await probing(1);
+    const { origin, probe } = await probing(1);
     await record(probe, { kind: 'not_sent', why: 'stopping' }, 'wait');
+    expect(await targetAt(onward, origin)).toMatchObject({ state: 'half_open', probeRunId: probe.runId });
     expect((await worker.begin(probe.runId)).replies.at(-1)).toMatchObject({ kind: 'send' });
   });
 

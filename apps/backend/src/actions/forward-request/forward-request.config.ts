@@ -97,7 +97,7 @@ export function writtenOrigin(url: string): string | null {
 
 /** Whether the host of an address is longer than a name can be. What is no address has none. */
 export function hasLongHost(url: string): boolean {
-  return (URL.parse(url)?.hostname.length ?? 0) > MAX_HOST_CHARACTERS;
+  return URL.canParse(url) && new URL(url).hostname.length > MAX_HOST_CHARACTERS;
 }
 
 /** Every text that is not readable Liquid, or does not name its secrets plainly, by where it stands: found when the workflow is published and not by a run. */
