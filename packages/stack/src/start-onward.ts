@@ -121,7 +121,8 @@ async function startEverything({ options: { isOnce }, folder, terminal, teardown
   writeInstance(instanceFile, { settings, inboxUrl: services.inboxUrl, webhookSinkUrl: services.webhookSink.pageUrl });
   await teardown.add(async () => removeInstance(instanceFile));
 
-  const onlyOnce: Readonly<Record<string, string>> = isOnce ? { ONWARD_TEST_CLOCK: '1', NODE_ENV: 'test' } : {};
+  // A clock that is moved on brings three attempts of a step within a second, which a breaker would take for a storm of failures.
+  const onlyOnce: Readonly<Record<string, string>> = isOnce ? { ONWARD_TEST_CLOCK: '1', NODE_ENV: 'test', AUTOMATIONS_BREAKER_RESET_MS: '500' } : {};
   const env = inheritEnvironment({ ...secrets, ...readGivenSecrets(), ...settings, ...onlyOnce });
   const processes = await startProcesses({ env, runDir, terminal, teardown, backendUrl: apiUrl, givenUp });
   return { apiUrl, firstKeyFile, services, processes };
