@@ -2,6 +2,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
+import { PLANTED_BUGS } from '../prove/planted-bugs.js';
 
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
 const page = readFileSync(join(ROOT, 'docs/guarantees.md'), 'utf8');
@@ -27,4 +28,10 @@ test('every guarantee names a test, and the test is there', () => {
     }
   }
   expect(missing).toEqual([]);
+});
+
+test('every bug that is planted against a rule still has its one place in the code, and its test', () => {
+  const misplaced = PLANTED_BUGS.filter(({ file, from }) => readFileSync(join(ROOT, file), 'utf8').split(from).length !== 2);
+  const untested = PLANTED_BUGS.filter(({ folder, test: path, title }) => !readFileSync(join(ROOT, folder, path), 'utf8').includes(title.split(': ')[0] ?? ''));
+  expect([misplaced, untested].map((bugs) => bugs.map(({ what }) => what))).toEqual([[], []]);
 });
