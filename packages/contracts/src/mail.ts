@@ -42,7 +42,7 @@ export type MessageResult = z.infer<typeof messageResultSchema>;
 /**
  * The two calls of the mail gateway, beside the 13 of the runtime.
  * `begin` is asked right before SMTP: one transaction asks the suppression gate and the run again and records that the
- * try has begun. `end` stores the result; the first result per (message, try) wins and a repeat is answered the same.
+ * try has begun. `end` stores the result; the first result per (message, try) wins and a repeat is answered `already`.
  */
 export const MAIL_PATTERNS = {
   'mail.message.begin': {

@@ -5,8 +5,8 @@ import { install, type Installation } from '../src/installation.js';
 import { forward, line, onEvent, publish } from '../src/journeys.js';
 
 /**
- * A send holds its place in a worker until it has ended. A crowd is harmless while it is smaller than AUTOMATIONS_WORKER_CONCURRENCY (200
- * unless set); nothing keeps one target from taking all places yet.
+ * A send holds its place in a worker until it has ended. As many hang here as one target gets places, a quarter of AUTOMATIONS_WORKER_CONCURRENCY
+ * (200 unless set); what more of them would come to is asked in targets.test.ts.
  */
 const CROWD = 50;
 const TIMEOUT_MS = 5_000;
