@@ -1,6 +1,6 @@
 /**
  * `npm test`: sets up, starts one PostgreSQL and one Valkey, runs the tests of every package one after another, and ends
- * with one plain line that says how many passed and failed.
+ * with the names of the tests that failed and one plain line that says how many passed and failed.
  *
  *   npm test                         everything
  *   npm test -- packages/egress      only these packages, by folder
@@ -35,16 +35,19 @@ await runScript(async () => {
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => void interrupt(stop));
 
   const total = { passed: 0, failed: 0, skipped: 0 };
+  const failures = [];
   try {
     for (const folder of packages) {
       process.stdout.write(`\n── ${folder}\n`);
       const counts = await testPackage(folder, join(reports, `${folder.replace('/', '-')}.json`), services);
       for (const name of Object.keys(total)) total[name] += counts[name];
+      failures.push(...counts.failures.map((failure) => `${folder} ${failure}`));
     }
   } finally {
     await stop();
   }
   if (packages.length === 0) total.failed++; // nothing was tested, which is no success
+  process.stdout.write(failures.map((failure) => `\n✗ ${failure}`).join(''));
   process.stdout.write(`\n${total.passed} passed, ${total.failed} failed${total.skipped === 0 ? '' : `, ${total.skipped} skipped`}\n`);
   return total.failed === 0 ? 0 : 1;
 });
@@ -67,14 +70,16 @@ async function testPackage(folder, reportFile, { postgresUrl, valkeyUrl }) {
   const cwd = join(ROOT, folder);
   const vitest = join(cwd, 'node_modules/vitest/vitest.mjs');
   if (!existsSync(vitest)) {
-    process.stdout.write(`${folder} has tests but no vitest\n`);
-    return { passed: 0, failed: 1, skipped: 0 };
+    return { passed: 0, failed: 1, skipped: 0, failures: ['has tests but no vitest'] };
   }
   const env = { ...cleanEnvironment(), ONWARD_TEST_POSTGRES_URL: postgresUrl, ONWARD_TEST_VALKEY_URL: valkeyUrl };
   const args = [vitest, 'run', '--reporter=default', '--reporter=json', `--outputFile.json=${reportFile}`];
   const code = await run(args, cwd, env);
   const counts = readCounts(reportFile);
-  if (code !== 0 && counts.failed === 0) counts.failed = 1;
+  if (code !== 0 && counts.failed === 0) {
+    counts.failed = 1;
+    counts.failures.push(`ended with ${code === null ? 'a signal' : `code ${code}`}, and no test failed`);
+  }
   return counts;
 }
 
