@@ -44,7 +44,7 @@ export class Sweeper implements OnApplicationBootstrap, OnModuleDestroy {
 
   onApplicationBootstrap(): void {
     this.presentSince = Date.now();
-    this.schedule(0);
+    this.tick();
   }
 
   async onModuleDestroy(): Promise<void> {
@@ -61,18 +61,20 @@ export class Sweeper implements OnApplicationBootstrap, OnModuleDestroy {
   }
 
   private schedule(delayMs: number): void {
-    if (this.isStopped) return;
+    if (!this.isStopped) this.timer = setTimeout(() => this.tick(), delayMs);
+  }
+
+  /** The pass whose time has come, and then the next one's time. */
+  private tick(): void {
     const { sweepIntervalMs } = this.kit.settings;
-    this.timer = setTimeout(() => {
-      const isTopUp = performance.now() < this.nextPassAt;
-      if (!isTopUp) this.nextPassAt = performance.now() + sweepIntervalMs;
-      const before = this.passing ?? Promise.resolve();
-      this.passing = before.then(() => this.pass({ isFull: false, isTopUp }));
-      void this.passing.then(() => {
-        const untilPassMs = Math.max(0, this.nextPassAt - performance.now());
-        this.schedule(this.hasBacklog ? Math.min(untilPassMs, sweepIntervalMs / TOP_UPS) : untilPassMs);
-      });
-    }, delayMs);
+    const isTopUp = performance.now() < this.nextPassAt;
+    if (!isTopUp) this.nextPassAt = performance.now() + sweepIntervalMs;
+    const before = this.passing ?? Promise.resolve();
+    this.passing = before.then(() => this.pass({ isFull: false, isTopUp }));
+    void this.passing.then(() => {
+      const untilPassMs = Math.max(0, this.nextPassAt - performance.now());
+      this.schedule(this.hasBacklog ? Math.min(untilPassMs, sweepIntervalMs / TOP_UPS) : untilPassMs);
+    });
   }
 
   /** Every duty is tried, whatever another comes to. A stop waits only for what is in hand. */

@@ -106,10 +106,11 @@ test('a stop in the middle of a pass waits for the duty in hand, and no other be
   try {
     const sweeper = sweeperOf(other);
     await sweeper.sweepFully();
-    const [due] = await insertRuns(onward, plain, 1);
+    let due: { id: string } | undefined;
     let stopped: Promise<void> | undefined;
     await transact(onward.source, async (tx) => {
       await rows(tx, 'LOCK TABLE runs IN ACCESS EXCLUSIVE MODE');
+      [due] = await insertRuns({ source: tx }, plain, 1);
       void sweeper.sweepFully();
       await vi.waitFor(async () => expect(await rows(tx, 'SELECT 1 FROM pg_locks WHERE NOT granted')).not.toEqual([]), { timeout: 30_000 });
       stopped = sweeper.onModuleDestroy();
