@@ -106,17 +106,18 @@ test('a stop in the middle of a pass waits for the duty in hand, and no other be
   try {
     const sweeper = sweeperOf(other);
     await sweeper.sweepFully();
-    let due: { id: string } | undefined;
+    let held: { id: string } | undefined;
     let stopped: Promise<void> | undefined;
     await transact(onward.source, async (tx) => {
       await rows(tx, 'LOCK TABLE runs IN ACCESS EXCLUSIVE MODE');
-      [due] = await insertRuns({ source: tx }, plain, 1);
+      // Held, though its workflow is active: the duty after the one in hand would let go of it.
+      [held] = await insertRuns({ source: tx }, plain, 1, { held: 'true' });
       void sweeper.sweepFully();
       await vi.waitFor(async () => expect(await rows(tx, 'SELECT 1 FROM pg_locks WHERE NOT granted')).not.toEqual([]), { timeout: 30_000 });
       stopped = sweeper.onModuleDestroy();
     });
     await stopped;
-    expect(await rows(onward.source, 'SELECT woken_at AS "wokenAt" FROM runs WHERE id = $1', [due?.id])).toEqual([{ wokenAt: null }]);
+    expect(await rows(onward.source, 'SELECT is_held AS "isHeld" FROM runs WHERE id = $1', [held?.id])).toEqual([{ isHeld: true }]);
   } finally {
     await other.close();
   }

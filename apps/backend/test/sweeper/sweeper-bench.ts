@@ -17,7 +17,12 @@ export type Row = { id: string; claimId: string; nth: number };
 export type RowColumns = { state?: string; due?: string; woken?: string; held?: string; leaseUntil?: string; takeovers?: string };
 
 /** Writes runs of a published workflow straight into the table, at its trigger. Answers them in the order of `nth`. */
-export async function insertRuns({ source }: { source: BackendForTest['source'] | Tx }, workflowId: string, count: number, given: RowColumns = {}): Promise<Row[]> {
+export async function insertRuns(
+  { source }: { source: BackendForTest['source'] | Tx },
+  workflowId: string,
+  count: number,
+  given: RowColumns = {},
+): Promise<Row[]> {
   const { state = `'pending'`, due = 'onward_now()', woken = 'NULL', held = 'false', leaseUntil = 'NULL', takeovers = '0' } = given;
   const made = await rows<Row>(
     source,
