@@ -4,6 +4,7 @@
  *
  * Written `name:action@n`, several separated by commas: at the n-th time (default the first) `name` is reached, `kill9` ends the process
  * at once, `freeze` stops it (SIGSTOP) until somebody continues it, `throw` throws, `skip` leaves out what stands there; `skip` without `@n` does so every time.
+ * `@n-m`: from the n-th to the m-th time, for what is tried again at once.
  */
 export const FAIL_POINTS = [
   'event.after-insert',
@@ -39,7 +40,7 @@ export const FAIL_POINTS = [
 export type FailPoint = (typeof FAIL_POINTS)[number];
 
 const ACTIONS = ['kill9', 'freeze', 'throw', 'skip'] as const;
-type Plan = { action: (typeof ACTIONS)[number]; at: number | null; reached: number };
+type Plan = { action: (typeof ACTIONS)[number]; at: { from: number; to: number } | null; reached: number };
 
 export class FailPoints {
   private readonly plans = new Map<FailPoint, Plan>();
@@ -47,16 +48,16 @@ export class FailPoints {
   /** Throws an Error naming what it cannot read. */
   constructor(written = '') {
     for (const entry of written.split(',').filter((text) => text.trim() !== '')) {
-      const [, name, action, at] = /^\s*([a-z.-]+):([a-z0-9]+)(?:@(\d+))?\s*$/.exec(entry) ?? [];
+      const [, name, action, from, to = from] = /^\s*([a-z.-]+):([a-z0-9]+)(?:@(\d+)(?:-(\d+))?)?\s*$/.exec(entry) ?? [];
       if (!isOneOf(FAIL_POINTS, name) || !isOneOf(ACTIONS, action)) throw new Error(`There is no fail point like "${entry}"`);
-      this.plans.set(name, { action, at: at === undefined ? null : Number(at), reached: 0 });
+      this.plans.set(name, { action, at: from === undefined ? null : { from: Number(from), to: Number(to) }, reached: 0 });
     }
   }
 
   /** Ends the process, freezes it or throws when that is planned for this time; otherwise nothing. */
   reach(name: FailPoint): void {
     const plan = this.plans.get(name);
-    if (!plan || plan.action === 'skip' || !isNow(plan, 1)) return;
+    if (!plan || plan.action === 'skip' || !isNow(plan, FIRST)) return;
     if (plan.action === 'throw') throw new Error(`Fail point ${name}`);
     process.kill(process.pid, plan.action === 'freeze' ? 'SIGSTOP' : 'SIGKILL');
   }
@@ -68,10 +69,12 @@ export class FailPoints {
   }
 }
 
-function isNow(plan: Plan, otherwise: number | null): boolean {
+const FIRST = { from: 1, to: 1 };
+
+function isNow(plan: Plan, otherwise: Plan['at']): boolean {
   plan.reached += 1;
   const at = plan.at ?? otherwise;
-  return at === null || plan.reached === at;
+  return at === null || (plan.reached >= at.from && plan.reached <= at.to);
 }
 
 function isOneOf<T extends string>(all: readonly T[], text: string | undefined): text is T {

@@ -8,7 +8,10 @@ import type { FrozenRequest } from '../secrets/frozen-request.js';
 /** The contact as it is read, live, at the step. */
 export type StepContact = { id: string; externalId: string | null; email: string | null; emailProblem: string | null; attributes: Record<string, Json> };
 
-/** What an action is given. All it writes goes through `tx`, which also commits its outcome. */
+/**
+ * What an action is given. All it writes goes through `tx`, which also commits its outcome. An action that takes `tx` has a transaction to
+ * itself; `executeMany` is given one for all.
+ */
 export type Step<Config> = {
   tx: Tx;
   runId: string;
@@ -40,9 +43,16 @@ export type Action<Config> = {
   type: string;
   config: z.ZodType<Config>;
   needsContact: boolean;
+  /** It fills texts that are not in its configuration, so what they look at cannot be known from it. */
+  readsTemplates?: true;
   performedBy: 'backend' | 'worker';
   reentry: string;
   execute(step: Step<Config>): Promise<ActionResult>;
+  /**
+   * The same for the steps of many runs at once, answered in their order; instead of `execute` where it is there. One that throws is undone
+   * with all that shared the transaction, and each of them is performed again alone.
+   */
+  executeMany?(tx: Tx, steps: readonly Step<Config>[]): Promise<ActionResult[]>;
   /** The secrets that a configuration names: in which field, and to which origin they go as it is written. */
   namesSecrets?(config: Config): { name: string; path: string[]; origin: string }[];
 };

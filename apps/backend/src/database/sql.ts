@@ -1,4 +1,6 @@
-import type { DataSource, EntityManager } from 'typeorm';
+import { createHash } from 'node:crypto';
+import { type DataSource, type EntityManager, QueryFailedError, QueryRunnerAlreadyReleasedError } from 'typeorm';
+import type { PoolClient } from 'pg';
 
 /** Work inside a transaction takes one of these; whoever holds it may read and write and never commits. */
 export type Tx = EntityManager;
@@ -6,6 +8,32 @@ export type Tx = EntityManager;
 /** Runs one statement and gives its rows. Column names are given back as the statement names them. */
 export async function rows<Row>(tx: Tx | DataSource, statement: string, parameters: unknown[] = []): Promise<Row[]> {
   return (await run(tx, statement, parameters)).records as Row[];
+}
+
+/**
+ * Runs one statement that is planned once for each connection and used again, and gives its rows: for the statements of the usual path. A
+ * statement must be one of a few fixed texts, for each is kept.
+ */
+export async function prepared<Row>(tx: Tx | DataSource, statement: string, parameters: unknown[]): Promise<Row[]> {
+  if (!('queryRunner' in tx) || !tx.queryRunner) return rows(tx, statement, parameters);
+  // One whose connection broke would dial another, outside of the transaction.
+  if (tx.queryRunner.isReleased) throw new QueryRunnerAlreadyReleasedError();
+  const client = (await tx.queryRunner.connect()) as PoolClient;
+  try {
+    return (await client.query({ name: nameOf(statement), text: statement, values: parameters })).rows as Row[];
+  } catch (error) {
+    throw new QueryFailedError(statement, parameters, error as Error);
+  }
+}
+
+const names = new Map<string, string>();
+
+function nameOf(statement: string): string {
+  const known = names.get(statement);
+  if (known !== undefined) return known;
+  const name = createHash('sha256').update(statement).digest('base64url').slice(0, 20);
+  names.set(statement, name);
+  return name;
 }
 
 /** Runs one statement and gives how many rows it changed. */

@@ -1,60 +1,112 @@
 import type { Refused, Rests, RefusalReason } from '@onward/contracts/patterns';
-import { assignments, selectList, toRecords } from '../database/columns.js';
-import { rows, type Tx } from '../database/sql.js';
+import { selectList } from '../database/columns.js';
+import { prepared, type Tx } from '../database/sql.js';
 import type { Attempt } from '../runs/attempt.entity.js';
 import type { Run } from '../runs/run.entity.js';
-import { ATTEMPT_COLUMNS, RUN_COLUMNS } from '../runs/run-columns.js';
+import { RUN_COLUMNS } from '../runs/run-columns.js';
 import { describeState } from '../runs/describe-state.js';
+import type { FrozenRequest } from '../secrets/frozen-request.js';
+import { Group } from './group.js';
 
 /**
  * One run, locked, and what the calls of a frame make of it.
  *
- * Handlers read and change this object; they write no run and no attempt themselves. `saveCheckpoints` writes all of it in two
- * statements, so a frame is one transaction, whatever it holds, and many runs can be saved as one. A handler that throws is undone by
- * `restore`. Only an action's own effect goes through `tx` directly.
+ * Handlers read and change this object; they write no run and no attempt themselves. `saveCheckpoints` writes all of it in a few
+ * statements, so a frame is one transaction, whatever it holds, and many runs are saved as one. A handler that throws is undone by
+ * `restore`. Only what an action does for one run alone goes through `tx` directly.
  */
 export type Checkpoint = {
+  /** Who shares the transaction, and how things are read. */
+  readonly group: Group;
+  /** The transaction, for whatever is done with it for this run alone; where it is shared, asking for it throws NeedsOwnTransaction. */
   readonly tx: Tx;
   /** The clock of due times, rounded up to the ms, so that what is counted from it is never early. */
   readonly now: Date;
   /** The database's real clock: leases and what was enqueued when. */
   readonly realNow: Date;
-  readonly locked: Readonly<Pick<Run, 'claimId' | 'epoch' | 'seq' | 'state'>>;
+  /** As it was read. */
+  readonly locked: Readonly<Run>;
   run: Run;
   isRunChanged: boolean;
   /** Attempts read so far, by seq, in order of n. */
   read: Map<number, Attempt[]>;
+  /** The n of the attempts that are in the database, by seq, as far as they were read. */
+  stored: Map<number, ReadonlySet<number>>;
   /** Attempts to write, by `seq/n`. */
   written: Map<string, Attempt>;
+  /** Requests frozen for a step of the run. */
+  frozen: FrozenRow[];
   /** What is to be done in the same transaction once run and attempts are written: a notice, an event. */
   after: ((tx: Tx) => Promise<void>)[];
+  /** An action has written for it in the transaction: it cannot leave the group any more. */
+  hasActed: boolean;
 };
+
+/** A row of `outbound_requests`. */
+export type FrozenRow = { run_id: string; seq: number; request: FrozenRequest; idempotency_key: string; body_hash: string };
+
+const LOCK = `
+  SELECT ${selectList(RUN_COLUMNS)}, date_trunc('milliseconds', onward_now()) + interval '1 millisecond' AS now, clock_timestamp() AS "realNow"
+  FROM runs`;
+const LOCK_ONE = `${LOCK} WHERE id = $1 FOR UPDATE`;
+const LOCK_MANY = `${LOCK} WHERE id = ANY($1::uuid[]) ORDER BY id FOR UPDATE SKIP LOCKED`;
+
+type LockedRow = Run & { now: Date; realNow: Date };
 
 /** Locks a run by its id alone and reads it. Null when there is none. */
 export async function lockRun(tx: Tx, runId: string): Promise<Checkpoint | null> {
-  const [found] = await rows<Run & { now: Date; realNow: Date }>(
-    tx,
-    `SELECT ${selectList(RUN_COLUMNS)},
-            date_trunc('milliseconds', onward_now()) + interval '1 millisecond' AS now, clock_timestamp() AS "realNow"
-     FROM runs WHERE id = $1 FOR UPDATE`,
-    [runId],
-  );
-  if (!found) return null;
-  const { now, realNow, ...run } = found;
-  const { claimId, epoch, seq, state } = run;
-  return { tx, now, realNow, locked: { claimId, epoch, seq, state }, run, isRunChanged: false, read: new Map(), written: new Map(), after: [] };
+  const [found] = await prepared<LockedRow>(tx, LOCK_ONE, [runId]);
+  return found ? checkpointOf(new Group(tx, false), found) : null;
+}
+
+/** Locks runs that share a transaction and reads them, with the attempts of the step each stands on. Left out: one that is not there, or held by somebody else. */
+export async function lockRuns(tx: Tx, runIds: readonly string[]): Promise<Checkpoint[]> {
+  const group = new Group(tx, true);
+  const checkpoints = (await prepared<LockedRow>(tx, LOCK_MANY, [runIds])).map((found) => checkpointOf(group, found));
+  await Promise.all(checkpoints.map((checkpoint) => attemptsOf(checkpoint, checkpoint.run.seq)));
+  return checkpoints;
+}
+
+function checkpointOf(group: Group, { now, realNow, ...run }: LockedRow): Checkpoint {
+  return {
+    group,
+    get tx() {
+      return group.ownTx();
+    },
+    now,
+    realNow,
+    locked: run,
+    run,
+    isRunChanged: false,
+    read: new Map(),
+    stored: new Map(),
+    written: new Map(),
+    frozen: [],
+    after: [],
+    hasActed: false,
+  };
 }
 
 /** The attempts of a step, in order of n, what this checkpoint wrote included. */
 export async function attemptsOf(checkpoint: Checkpoint, seq: number): Promise<Attempt[]> {
   const known = checkpoint.read.get(seq);
   if (known) return known;
-  const read = await rows<Attempt>(checkpoint.tx, `SELECT ${selectList(ATTEMPT_COLUMNS)} FROM attempts WHERE run_id = $1 AND seq = $2 ORDER BY n`, [
-    checkpoint.run.id,
-    seq,
-  ]);
+  const read = await readAttempts(checkpoint, seq);
   checkpoint.read.set(seq, read);
   return read;
+}
+
+/** Which attempts of a step are in the database, by n. */
+export async function storedOf(checkpoint: Checkpoint, seq: number): Promise<ReadonlySet<number>> {
+  if (!checkpoint.stored.has(seq)) await readAttempts(checkpoint, seq);
+  return checkpoint.stored.get(seq) ?? new Set();
+}
+
+/** A run has no attempt of a step it had not come to when it was locked. */
+async function readAttempts(checkpoint: Checkpoint, seq: number): Promise<Attempt[]> {
+  const found = seq > checkpoint.locked.seq ? [] : await checkpoint.group.reads.attempts(checkpoint.run.id, seq);
+  checkpoint.stored.set(seq, new Set(found.map(({ n }) => n)));
+  return found;
 }
 
 /** The attempt in hand of the step the run stands on, if it was begun. */
@@ -77,50 +129,14 @@ export function writeAttempt(checkpoint: Checkpoint, attempt: Attempt): void {
   checkpoint.written.set(`${attempt.seq}/${attempt.n}`, attempt);
 }
 
-type Snapshot = Pick<Checkpoint, 'run' | 'isRunChanged' | 'read' | 'written' | 'after'>;
+type Snapshot = Pick<Checkpoint, 'run' | 'isRunChanged' | 'read' | 'written' | 'frozen' | 'after'>;
 
-export function snapshot({ run, isRunChanged, read, written, after }: Checkpoint): Snapshot {
-  return { run, isRunChanged, read: new Map(read), written: new Map(written), after: [...after] };
+export function snapshot({ run, isRunChanged, read, written, frozen, after }: Checkpoint): Snapshot {
+  return { run, isRunChanged, read: new Map(read), written: new Map(written), frozen: [...frozen], after: [...after] };
 }
 
 export function restore(checkpoint: Checkpoint, to: Snapshot): void {
   Object.assign(checkpoint, to);
-}
-
-const NEVER_CHANGED = ['id', 'workflowId', 'contactId', 'eventId', 'createdAt'] as const satisfies (keyof Run)[];
-
-const SAVE_RUNS = `
-  UPDATE runs SET ${assignments(RUN_COLUMNS, 'new', NEVER_CHANGED)}
-  FROM jsonb_populate_recordset(null::runs, $1::jsonb) new,
-       jsonb_to_recordset($2::jsonb) AS old (id uuid, claim_id uuid, epoch integer, seq integer, state text)
-  WHERE runs.id = new.id AND old.id = new.id
-    AND runs.claim_id = old.claim_id AND runs.epoch = old.epoch AND runs.seq = old.seq AND runs.state = old.state
-  RETURNING runs.id`;
-
-const SAVE_ATTEMPTS = `
-  INSERT INTO attempts SELECT * FROM jsonb_populate_recordset(null::attempts, $1::jsonb)
-  ON CONFLICT (run_id, seq, n) DO UPDATE SET ${assignments<Attempt>(ATTEMPT_COLUMNS, 'excluded', ['runId', 'seq', 'n', 'startedAt', 'replayOf'])}`;
-
-/**
- * Writes what became of locked runs: attempts, then the cursor, fenced by what was locked.
- * Throws when a fence does not hold, which a held lock makes impossible: the transaction must not commit then.
- */
-export async function saveCheckpoints(tx: Tx, checkpoints: readonly Checkpoint[]): Promise<void> {
-  const attempts = checkpoints.flatMap(({ written }) => [...written.values()]);
-  if (attempts.length > 0) await rows(tx, SAVE_ATTEMPTS, [toRecords(ATTEMPT_COLUMNS, attempts)]);
-  const changed = checkpoints.filter(({ isRunChanged }) => isRunChanged);
-  if (changed.length > 0) {
-    const fences = changed.map(({ run, locked }) => ({ id: run.id, claim_id: locked.claimId, epoch: locked.epoch, seq: locked.seq, state: locked.state }));
-    const saved = await rows(tx, SAVE_RUNS, [
-      toRecords(
-        RUN_COLUMNS,
-        changed.map(({ run }) => run),
-      ),
-      JSON.stringify(fences),
-    ]);
-    if (saved.length !== changed.length) throw new Error('A locked run was changed by somebody else');
-  }
-  for (const { after } of checkpoints) for (const work of after) await work(tx);
 }
 
 export type StepRef = { claimId: string; epoch: number; seq: number };

@@ -48,7 +48,7 @@ export async function succeedRun(checkpoint: Checkpoint, request: Ref<'automatio
   const place = placeOf(checkpoint, request);
   if (place === 'repeat') return rests(checkpoint);
   if (place !== 'live') return refused(place);
-  const version = await kit.versions.get(checkpoint.tx, checkpoint.run.versionId);
+  const version = await checkpoint.group.reads.version(kit.versions, checkpoint.run.versionId);
   if (version.compiled.node(checkpoint.run.node)?.type !== 'end') return refused('not_at_end');
   endRun(checkpoint, { move: 'succeed' }, kit);
   return rests(checkpoint);
@@ -61,7 +61,7 @@ async function close(checkpoint: Checkpoint, request: StepRef, verb: Verb, kit: 
   const attempt = (await attemptsOf(checkpoint, request.seq)).find(({ n }) => n === checkpoint.run.n);
   if (!attempt?.verb) return refused('no_attempt');
   if (attempt.verb !== verb && !checkpoint.run.isCancelAsked) return { kind: 'refused', reason: 'wrong_verb', verb: attempt.verb };
-  const version = await kit.versions.get(checkpoint.tx, checkpoint.run.versionId);
+  const version = await checkpoint.group.reads.version(kit.versions, checkpoint.run.versionId);
   await closeStep(checkpoint, version, attempt, kit);
   return undefined;
 }

@@ -1,7 +1,6 @@
 import type { Verb } from '@onward/contracts/patterns';
 import { targetKey } from '@onward/contracts/targets';
 import { retryDelay } from '@onward/workflow-graph/retry-delay';
-import { rows } from '../database/sql.js';
 import type { Attempt } from '../runs/attempt.entity.js';
 import type { Version } from '../workflows/read-version.js';
 import { attemptsOf, type Checkpoint } from './checkpoint.js';
@@ -67,7 +66,6 @@ function reasonOf(key: string): 'mail' | 'event' {
   throw new Error(`Nothing resolves the key "${key}"`);
 }
 
-export async function isPaused({ tx, run }: Checkpoint): Promise<boolean> {
-  const [workflow] = await rows<{ status: string }>(tx, 'SELECT status FROM workflows WHERE id = $1', [run.workflowId]);
-  return workflow?.status === 'paused';
+export async function isPaused({ group, run }: Checkpoint): Promise<boolean> {
+  return (await group.reads.workflow(run.workflowId))?.status === 'paused';
 }

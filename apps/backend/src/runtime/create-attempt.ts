@@ -22,7 +22,7 @@ export async function createAttempt(checkpoint: Checkpoint, request: Request, ki
   if (place !== 'live' && place !== 'repeat') return refused(place);
   const { run } = checkpoint;
   if (run.state !== 'running') return rests(checkpoint);
-  const version = await kit.versions.get(checkpoint.tx, run.versionId);
+  const version = await checkpoint.group.reads.version(kit.versions, run.versionId);
   const attempts = await attemptsOf(checkpoint, run.seq);
   const begun = attempts.find(({ n }) => n === run.n);
   const type = version.compiled.node(run.node)?.type ?? 'unknown';

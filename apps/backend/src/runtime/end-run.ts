@@ -44,8 +44,9 @@ export function endRun(checkpoint: Checkpoint, end: End, kit: Pick<RuntimeKit, '
   }
   if (end.move === 'cancel') return;
   const type = failure ? 'run.failed' : 'run.succeeded';
+  const { reads } = checkpoint.group;
   checkpoint.after.push(async (tx) => {
-    if (!(await kit.bus.listening.wants(tx, type))) return;
+    if (!(await reads.wants(kit.bus, type))) return;
     const depth = (await readContext(tx, runId))?.depth ?? 0;
     await emitOwn(tx, kit.bus, { type, contactId, payload: { runId, workflowId, node, ...(failure ? { error: failure.code } : {}) }, depth: depth + 1 });
   });

@@ -6,14 +6,13 @@ import type { TargetLimits } from '@onward/contracts/targets';
 import { dueTime } from '@onward/workflow-graph/due-time';
 import { isTemplate, type PerformedNodeType, waitConfigSchema } from '@onward/workflow-graph/graph';
 import type { ActionResult } from '../actions/action.js';
-import { rows } from '../database/sql.js';
 import { storableJson } from '../database/storable-json.js';
 import type { Attempt } from '../runs/attempt.entity.js';
 import type { FrozenRequest } from '../secrets/frozen-request.js';
-import { enterTarget, readLimits } from '../targets/enter-target.js';
+import { type Entry, enterTarget, limitsOf } from '../targets/enter-target.js';
 import { fill, TemplateError } from '../templates/fill.js';
 import type { Version } from '../workflows/read-version.js';
-import { attemptsOf, changeRun, type Checkpoint, placeOf, refused, rests, type StepRef, writeAttempt } from './checkpoint.js';
+import { attemptsOf, changeRun, type Checkpoint, placeOf, refused, rests, type StepRef, storedOf, writeAttempt } from './checkpoint.js';
 import { closeStep } from './close-step.js';
 import { outcomeOf, tallyBefore, withOutcome } from './outcomes.js';
 import { readScope } from './read-scope.js';
@@ -41,7 +40,7 @@ export async function executeAction(checkpoint: Checkpoint, request: Request, ki
   if (known) return { kind: 'outcome', outcome: known };
   if (place !== 'live') return refused('stale_seq');
 
-  const version = await kit.versions.get(checkpoint.tx, checkpoint.run.versionId);
+  const version = await checkpoint.group.reads.version(kit.versions, checkpoint.run.versionId);
   const record = (outcome: Outcome, input: Json): Reply => {
     writeAttempt(checkpoint, { ...withOutcome(attempt, outcome, version.planNode(attempt.node), tallyBefore(attempts, attempt.n), checkpoint.now), input });
     return { kind: 'outcome', outcome };
@@ -49,21 +48,21 @@ export async function executeAction(checkpoint: Checkpoint, request: Request, ki
   if (attempt.status === 'sending') {
     const frozen = await frozenRequest(checkpoint, attempt);
     if (!frozen) throw new Error(`The request of step ${attempt.seq} of run ${attempt.runId} is gone`);
-    const sealed = await sealHandOver(checkpoint.tx, frozen, attempt, kit.settings);
+    const sealed = await sealHandOver(checkpoint, frozen, attempt, kit.settings);
     if (sealed.kind === 'failed') return record(sealed, attempt.input);
-    return handOver(frozen, await readLimits(checkpoint.tx, originOf(frozen)), sealed);
+    return handOver(frozen, await readLimits(checkpoint, originOf(frozen)), sealed);
   }
   const result = await perform(checkpoint, version, attempt, kit);
   const input = result.input ?? null;
   if (result.kind === 'send') {
     const frozen = await frozenRequest(checkpoint, attempt);
     // Before the target is entered: a step that fails by its secrets must not be the one that probes it.
-    const sealed = await sealHandOver(checkpoint.tx, frozen ?? result.request, attempt, kit.settings);
+    const sealed = await sealHandOver(checkpoint, frozen ?? result.request, attempt, kit.settings);
     if (sealed.kind === 'failed') return record(sealed, input);
     const origin = originOf(frozen ?? result.request);
-    const entry = await enterTarget(checkpoint.tx, origin, checkpoint.run.id);
+    const entry = await enter(checkpoint, origin);
     if (entry.kind === 'blocked') return park(checkpoint, version, { ...attempt, input }, { origin, ...entry }, kit);
-    const request = frozen ?? (await freeze(checkpoint, attempt, result.request));
+    const request = frozen ?? freeze(checkpoint, attempt, result.request);
     writeAttempt(checkpoint, { ...attempt, status: 'sending', epoch: checkpoint.run.epoch, input });
     return handOver(request, entry.limits, sealed);
   }
@@ -97,6 +96,18 @@ async function park(
   writeAttempt(checkpoint, parked);
   await closeStep(checkpoint, version, parked, kit);
   return rests(checkpoint);
+}
+
+/** Most targets are met well, and what is known of them is only read. */
+async function enter(checkpoint: Checkpoint, origin: string): Promise<Entry> {
+  const target = await checkpoint.group.reads.target(origin);
+  return target?.state === 'closed' ? { kind: 'free', limits: limitsOf(target) } : enterTarget(checkpoint.tx, origin, checkpoint.run.id);
+}
+
+/** For a request that is handed over a second time. */
+async function readLimits({ group }: Checkpoint, origin: string): Promise<TargetLimits> {
+  const target = await group.reads.target(origin);
+  return target ? limitsOf(target) : { origin, ratePerSecond: null, maxConcurrent: null, breakerNo: 0 };
 }
 
 function originOf({ url }: FrozenRequest): string {
@@ -137,7 +148,7 @@ async function performAction(
       outcome: failed('config_invalid', `${name} at "${attempt.node}": ${issue?.path.join('.') || 'config'}: ${issue?.message ?? 'not valid'}`),
     };
   }
-  const { scope, contact, context } = await readScope(checkpoint);
+  const { scope, contact, context } = await readScope(checkpoint, { outputs: version.readsOutputs(attempt.node) || action.readsTemplates === true });
   if (action.needsContact && !contact) {
     const gone = checkpoint.run.contactId !== null;
     return {
@@ -147,8 +158,11 @@ async function performAction(
   }
   const { id: runId, workflowId } = checkpoint.run;
   kit.failPoints.reach('action.before-effect');
-  const result = await action.execute({
-    tx: checkpoint.tx,
+  if (action.executeMany) checkpoint.hasActed = true;
+  const result = await checkpoint.group.perform(action, {
+    get tx() {
+      return checkpoint.tx;
+    },
     runId,
     seq: attempt.seq,
     n: attempt.n,
@@ -169,7 +183,7 @@ async function performWait(checkpoint: Checkpoint, config: Record<string, Json>,
   const hasTemplates = Object.values(config).some((value) => typeof value === 'string' && isTemplate(value));
   let filled: Record<string, Json>;
   try {
-    filled = hasTemplates ? fillTexts(config, (await readScope(checkpoint)).scope) : config;
+    filled = hasTemplates ? fillTexts(config, (await readScope(checkpoint, { outputs: true })).scope) : config;
   } catch (error) {
     if (error instanceof TemplateError) return { kind: 'outcome', outcome: failed('template_error', error.message) };
     throw error;
@@ -208,25 +222,22 @@ function performUnknown(checkpoint: Checkpoint, version: Version, node: string, 
 }
 
 /** Keeps the request with the step: from now on it is the one that is sent, whatever a later attempt would make of it. */
-async function freeze({ tx }: Checkpoint, attempt: Attempt, request: FrozenRequest): Promise<FrozenRequest> {
-  const [frozen] = await rows<{ request: FrozenRequest }>(
-    tx,
-    `INSERT INTO outbound_requests (run_id, seq, request, idempotency_key, body_hash) VALUES ($1, $2, $3, $4, $5) RETURNING request`,
-    [
-      attempt.runId,
-      attempt.seq,
-      storableJson(request),
-      request.headers['idempotency-key'] ?? '',
-      createHash('sha256')
-        .update(request.body ?? '')
-        .digest(),
-    ],
-  );
-  if (!frozen) throw new Error(`The request of step ${attempt.seq} of run ${attempt.runId} was not kept`);
-  return frozen.request;
+function freeze(checkpoint: Checkpoint, { runId, seq }: Attempt, asked: FrozenRequest): FrozenRequest {
+  const request = JSON.parse(storableJson(asked)) as FrozenRequest;
+  checkpoint.frozen.push({
+    run_id: runId,
+    seq,
+    request,
+    idempotency_key: request.headers['idempotency-key'] ?? '',
+    body_hash: createHash('sha256')
+      .update(request.body ?? '')
+      .digest('hex'),
+  });
+  return request;
 }
 
-async function frozenRequest({ tx }: Checkpoint, { runId, seq }: Attempt): Promise<FrozenRequest | null> {
-  const [found] = await rows<{ request: FrozenRequest }>(tx, 'SELECT request FROM outbound_requests WHERE run_id = $1 AND seq = $2', [runId, seq]);
-  return found?.request ?? null;
+/** A step that had no attempt when the run was locked has frozen nothing. */
+async function frozenRequest(checkpoint: Checkpoint, { runId, seq }: Attempt): Promise<FrozenRequest | null> {
+  const stored = await storedOf(checkpoint, seq);
+  return stored.size === 0 ? null : checkpoint.group.reads.frozen(runId, seq);
 }

@@ -6,17 +6,23 @@ import { Inject, Injectable } from '@nestjs/common';
 import type { Logger } from 'pino';
 import { DataSource, QueryFailedError } from 'typeorm';
 import { VITAL_SOURCE } from '../database/data-source.js';
-import { transactAndTell } from '../database/outbox.js';
-import { attempt } from '../database/sql.js';
+import { dropWakeUps, transactAndTell } from '../database/outbox.js';
+import { databaseFault } from '../database/database-fault.js';
+import { attempt, type Tx } from '../database/sql.js';
 import { LOGGER } from '../operations/logger.js';
 import { Queues } from '../operations/queues.js';
-import { type Checkpoint, changeRun, lockRun, refused, restore, saveCheckpoints, snapshot, type StepRef } from './checkpoint.js';
+import { type Checkpoint, changeRun, lockRun, lockRuns, refused, restore, snapshot, type StepRef } from './checkpoint.js';
+import { ALONE, createLanes } from './frame-lanes.js';
 import { HANDLERS } from './handlers.js';
 import { isEnded } from './moves.js';
 import { countFailedClaim } from './prepare-run.js';
 import { isRenewal, renewLeases } from './renew-leases.js';
 import { RpcFailure, rpcErrorOf } from './rpc-failure.js';
 import { RuntimeKit } from './runtime-kit.js';
+import { saveCheckpoints } from './save-checkpoints.js';
+
+/** The items of one run. */
+type RunItems = { runId: string; items: readonly FrameItem[] };
 
 /** Handlers that run an action, read what texts and conditions may see, or write mail: their statements may fail where the run's own do not. */
 const READS_WIDELY: ReadonlySet<RuntimePattern> = new Set([
@@ -28,7 +34,9 @@ const READS_WIDELY: ReadonlySet<RuntimePattern> = new Set([
 type ItemReply = { reply: RuntimeReply } | { error: RpcError };
 
 /**
- * Runs the items of one run, in order, in one transaction.
+ * Runs the items of each run in order. Runs that come at the same time share a transaction (frame-lanes.ts); one that cannot share it, because
+ * it writes more than rows of its own or because a handler of it throws, is handled again in one of its own, and a shared one that fails
+ * is repeated one by one, so that a run at fault fails alone. Nobody is answered before the commit.
  *
  * What stands before a refusal is committed; a refusal or a rest ends the items; a handler that throws undoes only itself and ends them
  * too. Items after a `prepare` or an `advance` may leave out epoch and seq and take them from its answer.
@@ -43,6 +51,12 @@ export class FrameRunner {
     private readonly kit: RuntimeKit,
     @Inject(LOGGER) private readonly log: Logger,
   ) {}
+
+  private readonly handleRun = createLanes<RunItems, ItemReply[]>({
+    together: (runs) => this.together(runs),
+    alone: (run) => this.alone(run),
+    refuse: (error) => (databaseFault(error) === 'away' ? [{ error: this.toError(error) }] : null),
+  });
 
   /** One call alone. Throws an RpcError of the catalogue. */
   async call(pattern: RuntimePattern, data: Record<string, unknown>): Promise<RuntimeReply> {
@@ -77,16 +91,56 @@ export class FrameRunner {
     if ('error' in read) return [read];
     const only = items[0];
     if (only && isRenewal(only)) return [await this.renewAlone(only)];
-    const answers = await this.inOneTransaction(read.runId, items);
+    const answers = await this.handleRun(read.runId, { runId: read.runId, items });
+    this.kit.failPoints.reach('frame.after-commit');
+    for (const point of pointsAfter(answers)) this.kit.failPoints.reach(point);
+    return answers;
+  }
+
+  private async together(runs: readonly RunItems[]): Promise<(ItemReply[] | typeof ALONE)[]> {
+    return transactAndTell(this.source, this.queues, async (tx) => {
+      const locked = await lockRuns(
+        tx,
+        runs.map(({ runId }) => runId),
+      );
+      const checkpoints = new Map(locked.map((checkpoint) => [checkpoint.run.id, checkpoint]));
+      // All come to their end, so that no statement of one follows the rollback that another asks for.
+      const handled = await Promise.allSettled(runs.map(({ runId, items }) => this.handleInCompany(tx, checkpoints.get(runId), items)));
+      const answers = handled.map((one) => {
+        if (one.status === 'rejected') throw one.reason;
+        return one.value;
+      });
+      await saveCheckpoints(
+        tx,
+        runs.flatMap(({ runId }, index) => (answers[index] === ALONE ? [] : [checkpoints.get(runId) as Checkpoint])),
+      );
+      this.kit.failPoints.reach('frame.before-commit');
+      return answers;
+    });
+  }
+
+  /** Answers ALONE for a run that was not locked, or that must leave; throws when it cannot leave any more, or when nobody can go on. */
+  private async handleInCompany(tx: Tx, checkpoint: Checkpoint | undefined, items: readonly FrameItem[]): Promise<ItemReply[] | typeof ALONE> {
+    if (!checkpoint) return ALONE;
+    try {
+      return await this.handleInOrder(checkpoint, items);
+    } catch (error) {
+      if (checkpoint.hasActed || error instanceof QueryFailedError || databaseFault(error) !== null) throw error;
+      dropWakeUps(tx, new Set([checkpoint.run.id]));
+      return ALONE;
+    }
+  }
+
+  private async alone({ runId, items }: RunItems): Promise<ItemReply[]> {
+    const answers = await this.inOneTransaction(runId, items);
     const [first] = answers;
-    if (first && 'error' in first && first.error.code === 'internal') await this.countFailure(read.runId, only).catch((fault: unknown) => this.toError(fault));
+    if (first && 'error' in first && first.error.code === 'internal') await this.countFailure(runId, items[0]).catch((fault: unknown) => this.toError(fault));
     return answers;
   }
 
   private async inOneTransaction(runId: string, items: readonly FrameItem[]): Promise<ItemReply[]> {
-    let committed: ItemReply[] = [];
     try {
-      committed = await transactAndTell(this.source, this.queues, async (tx): Promise<ItemReply[]> => {
+      return await transactAndTell(this.source, this.queues, async (tx): Promise<ItemReply[]> => {
         const checkpoint = await lockRun(tx, runId);
         if (!checkpoint) return [{ reply: refused('unknown_run') }];
         const replies = await this.handleInOrder(checkpoint, items);
@@ -94,12 +148,8 @@ export class FrameRunner {
         this.kit.failPoints.reach('frame.before-commit');
         return replies;
       });
-      return committed;
     } catch (error) {
       return [{ error: this.toError(error) }];
-    } finally {
-      this.kit.failPoints.reach('frame.after-commit');
-      for (const point of pointsAfter(committed)) this.kit.failPoints.reach(point);
     }
   }
 
@@ -131,6 +181,7 @@ export class FrameRunner {
       const before = snapshot(checkpoint);
       const handled = await this.handle(checkpoint, pattern, request);
       if (!handled.ok) {
+        if (checkpoint.group.isShared) throw handled.error;
         restore(checkpoint, before);
         replies.push({ error: this.toError(handled.error) });
         break;
@@ -159,7 +210,7 @@ export class FrameRunner {
     request: object,
   ): Promise<{ ok: true; value: RuntimeReply } | { ok: false; error: unknown }> {
     const work = (): Promise<RuntimeReply> => HANDLERS[pattern](checkpoint, request as never, this.kit);
-    if (READS_WIDELY.has(pattern)) return attempt(checkpoint.tx, work);
+    if (!checkpoint.group.isShared && READS_WIDELY.has(pattern)) return attempt(checkpoint.tx, work);
     try {
       return { ok: true, value: await work() };
     } catch (error) {

@@ -1,6 +1,5 @@
 import { type Failure, failed } from '@onward/contracts/outcome';
 import type { ReplyOf, RequestOf } from '@onward/contracts/patterns';
-import { rows } from '../database/sql.js';
 import { attemptsOf, type Checkpoint, placeOf, refused, rests, type StepRef } from './checkpoint.js';
 import { failHere } from './pass-nodes.js';
 import type { RuntimeKit } from './runtime-kit.js';
@@ -17,7 +16,7 @@ export async function getPlan(checkpoint: Checkpoint, request: Request, kit: Run
   if (place !== 'live' && place !== 'repeat') return refused(place);
   if (checkpoint.run.state !== 'running') return rests(checkpoint);
   const { run } = checkpoint;
-  const version = await kit.versions.get(checkpoint.tx, run.versionId);
+  const version = await checkpoint.group.reads.version(kit.versions, run.versionId);
   const gone = await whatIsGone(checkpoint);
   if (gone) {
     await attemptsOf(checkpoint, run.seq);
@@ -27,13 +26,9 @@ export async function getPlan(checkpoint: Checkpoint, request: Request, kit: Run
   return { kind: 'plan', versionId: run.versionId, ...(request.nodes ? { plan: version.plan } : {}) };
 }
 
-async function whatIsGone({ tx, run }: Checkpoint): Promise<Failure | null> {
-  const [found] = await rows<{ hasContact: boolean; hasContext: boolean }>(
-    tx,
-    `SELECT $2::uuid IS NULL OR EXISTS (SELECT 1 FROM contacts WHERE id = $2) AS "hasContact",
-            EXISTS (SELECT 1 FROM run_contexts WHERE run_id = $1) AS "hasContext"`,
-    [run.id, run.contactId],
-  );
-  if (!found?.hasContact) return failed('contact_deleted', `The contact ${run.contactId} was deleted after the run had been started`).failure;
-  return found.hasContext ? null : failed('context_missing', 'What the run was started with is no longer there').failure;
+async function whatIsGone({ group, run }: Checkpoint): Promise<Failure | null> {
+  const { reads } = group;
+  const [hasContact, context] = await Promise.all([run.contactId === null || reads.hasContact(run.contactId), reads.context(run.id)]);
+  if (!hasContact) return failed('contact_deleted', `The contact ${run.contactId} was deleted after the run had been started`).failure;
+  return context ? null : failed('context_missing', 'What the run was started with is no longer there').failure;
 }

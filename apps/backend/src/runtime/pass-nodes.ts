@@ -33,10 +33,10 @@ function options(kit: RuntimeKit, startSeq: number) {
 }
 
 /** Reading the scope costs queries; a way that meets no condition needs none. */
-async function scopeFor(checkpoint: Checkpoint, { compiled }: Version, first: string | undefined): Promise<unknown> {
-  const type = first === undefined ? undefined : compiled.node(first)?.type;
+async function scopeFor(checkpoint: Checkpoint, version: Version, first: string | undefined): Promise<unknown> {
+  const type = first === undefined ? undefined : version.compiled.node(first)?.type;
   const isPlain = type === undefined || type === 'action' || type === 'wait' || type === 'end';
-  return isPlain ? {} : (await readScope(checkpoint)).scope;
+  return isPlain ? {} : (await readScope(checkpoint, { outputs: version.waysReadOutputs })).scope;
 }
 
 function arrive(checkpoint: Checkpoint, version: Version, { passed, at }: Following, startSeq: number, kit: RuntimeKit): void {

@@ -53,7 +53,7 @@ async function claim(checkpoint: Checkpoint, handOut: HandOut, kit: RuntimeKit):
     // Only a wait that ends here is over. A run taken back by a lapse keeps the key of the step it has begun, and what came for it.
     ...(state === 'waiting' ? { waitReason: null, waitKey: null, resolution: null } : {}),
   });
-  const version = await kit.versions.get(checkpoint.tx, run.versionId);
+  const version = await checkpoint.group.reads.version(kit.versions, run.versionId);
   if (state === 'waiting' && waitReason !== 'target') {
     kit.failPoints.reach('wait.due');
     const attempt = await currentAttempt(checkpoint);

@@ -18,7 +18,7 @@ export function restRun(checkpoint: Checkpoint, move: Extract<Move, 'wait' | 'as
   const delayMs = resting.dueAt ? Math.max(0, resting.dueAt.getTime() - checkpoint.now.getTime()) : null;
   const isParked = resting.waitReason === 'target';
   const isSoon = delayMs !== null && delayMs <= WAKE_AHEAD_MS && !resting.isHeld && !isParked;
-  const isTold = isSoon && planWakeUp(checkpoint.tx, { runId: checkpoint.run.id, claimId, delayMs });
+  const isTold = isSoon && planWakeUp(checkpoint.group.tx, { runId: checkpoint.run.id, claimId, delayMs });
   changeRun(checkpoint, {
     ...resting,
     state: stateAfter(checkpoint.run.state, move),

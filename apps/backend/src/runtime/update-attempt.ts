@@ -1,7 +1,6 @@
 import type { Outcome } from '@onward/contracts/outcome';
 import type { ReplyOf, RequestOf } from '@onward/contracts/patterns';
-import { rows } from '../database/sql.js';
-import { noteOutcome } from '../targets/note-outcome.js';
+import { noteOutcome, speaksOfTarget } from '../targets/note-outcome.js';
 import { attemptsOf, type Checkpoint, placeOf, refused, type StepRef, writeAttempt } from './checkpoint.js';
 import { tallyBefore, withOutcome } from './outcomes.js';
 import type { RuntimeKit } from './runtime-kit.js';
@@ -21,18 +20,20 @@ export async function updateAttempt(checkpoint: Checkpoint, request: Request, ki
   if (!attempt) return refused('no_attempt');
   if (attempt.verb) return { kind: 'recorded', verb: attempt.verb };
   if (place !== 'live' || attempt.status !== 'sending') return refused('no_attempt');
-  const version = await kit.versions.get(checkpoint.tx, checkpoint.run.versionId);
+  const version = await checkpoint.group.reads.version(kit.versions, checkpoint.run.versionId);
   const outcome = await atItsOwnTarget(checkpoint, request);
   const recorded = withOutcome(attempt, outcome, version.planNode(attempt.node), tallyBefore(attempts, attempt.n), checkpoint.now);
   writeAttempt(checkpoint, recorded);
-  const { tx, run, now } = checkpoint;
-  await noteOutcome(tx, { runId: run.id, seq: attempt.seq, outcome, now, resetMs: kit.settings.breakerResetMs });
+  const { group, run, now } = checkpoint;
+  if (speaksOfTarget(outcome) || (await group.reads.isProbe(run.id))) {
+    await noteOutcome(checkpoint.tx, { runId: run.id, seq: attempt.seq, outcome, now, resetMs: kit.settings.breakerResetMs });
+  }
   return { kind: 'recorded', verb: recorded.verb ?? 'fail' };
 }
 
 /** What was held back waits for the target of its frozen request, whatever origin was told: at any other nobody might ever let it go. */
-async function atItsOwnTarget({ tx, run }: Checkpoint, { seq, outcome }: Request): Promise<Outcome> {
+async function atItsOwnTarget({ group, run }: Checkpoint, { seq, outcome }: Request): Promise<Outcome> {
   if (outcome.kind !== 'not_sent' || !outcome.blocked) return outcome;
-  const [frozen] = await rows<{ url: string }>(tx, `SELECT request ->> 'url' AS url FROM outbound_requests WHERE run_id = $1 AND seq = $2`, [run.id, seq]);
+  const frozen = await group.reads.frozen(run.id, seq);
   return frozen ? { ...outcome, blocked: { ...outcome.blocked, origin: new URL(frozen.url).origin } } : outcome;
 }

@@ -1,7 +1,8 @@
 import { newId } from '../database/new-id.js';
 import { planWakeUp } from '../database/outbox.js';
 import { rows, type Tx } from '../database/sql.js';
-import { lockRun, saveCheckpoints } from '../runtime/checkpoint.js';
+import { lockRun } from '../runtime/checkpoint.js';
+import { saveCheckpoints } from '../runtime/save-checkpoints.js';
 import { endRun } from '../runtime/end-run.js';
 import { leaveAttempt } from '../runtime/leave-attempt.js';
 import { stateAfter, whereCan } from '../runtime/moves.js';

@@ -3,13 +3,11 @@ import { targetKey } from '@onward/contracts/targets';
 import { newId } from '../database/new-id.js';
 import { change, rows, type Tx } from '../database/sql.js';
 import { PROBE_MS } from './change-target.js';
+import { findTargets, type FoundTarget } from './find-targets.js';
 import { parkedThatMayGo } from './parked.js';
-import type { Target } from './target.entity.js';
 
 /** May a run's request go out to its target now? `until` is null where only an operator can end it. */
 export type Entry = { kind: 'free'; limits: TargetLimits } | { kind: 'blocked'; until: Date | null; why: string };
-
-type Found = TargetLimits & Pick<Target, 'id' | 'state' | 'why' | 'blockedUntil' | 'probeRunId'> & { isOver: boolean };
 
 /**
  * Asked with the run locked, before anything is frozen. A target met for the first time gets its row. One that is blocked is free only for its
@@ -19,31 +17,24 @@ type Found = TargetLimits & Pick<Target, 'id' | 'state' | 'why' | 'blockedUntil'
  */
 export async function enterTarget(tx: Tx, origin: string, runId: string): Promise<Entry> {
   const found = (await read(tx, origin)) ?? (await make(tx, origin));
-  const { id, state, why, blockedUntil, probeRunId, isOver, ...limits } = found;
+  const { id, state, why, blockedUntil, probeRunId, isOver } = found;
+  const limits = limitsOf(found);
   if (state === 'closed') return { kind: 'free', limits };
   if (probeRunId === runId && (!isOver || (await renewProbe(tx, id, runId)))) return { kind: 'free', limits };
   if (isOver && (await becomeProbe(tx, id, origin, runId))) return { kind: 'free', limits };
   return { kind: 'blocked', until: blockedUntil, why: why ?? state };
 }
 
-/** What a worker must keep to at this origin, for a request that is handed over a second time. */
-export async function readLimits(tx: Tx, origin: string): Promise<TargetLimits> {
-  const found = await read(tx, origin);
-  return { origin, ratePerSecond: found?.ratePerSecond ?? null, maxConcurrent: found?.maxConcurrent ?? null, breakerNo: found?.breakerNo ?? 0 };
+/** What a worker must keep to at a target. */
+export function limitsOf({ origin, ratePerSecond, maxConcurrent, breakerNo }: TargetLimits): TargetLimits {
+  return { origin, ratePerSecond, maxConcurrent, breakerNo };
 }
 
-async function read(tx: Tx, origin: string): Promise<Found | undefined> {
-  const [found] = await rows<Found>(
-    tx,
-    `SELECT origin, rate_per_second AS "ratePerSecond", max_concurrent AS "maxConcurrent", breaker_no AS "breakerNo", id, state, why,
-       blocked_until AS "blockedUntil", probe_run_id AS "probeRunId", coalesce(blocked_until <= onward_now(), false) AS "isOver"
-     FROM targets WHERE origin = $1`,
-    [origin],
-  );
-  return found;
+async function read(tx: Tx, origin: string): Promise<FoundTarget | undefined> {
+  return (await findTargets(tx, [origin])).get(origin);
 }
 
-async function make(tx: Tx, origin: string): Promise<Found> {
+async function make(tx: Tx, origin: string): Promise<FoundTarget> {
   await change(tx, 'INSERT INTO targets (id, origin) VALUES ($1, $2) ON CONFLICT DO NOTHING', [newId(), origin]);
   const made = await read(tx, origin);
   if (!made) throw new Error(`The target ${origin} was made and is gone`);

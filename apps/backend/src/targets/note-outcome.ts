@@ -6,19 +6,18 @@ import type { Target } from './target.entity.js';
 
 type Said = { runId: string; outcome: Outcome; now: Date; resetMs: number };
 
+/** Does a recorded send say something of its target? Most say nothing; what a probe came to always does. */
+export function speaksOfTarget(outcome: Outcome): boolean {
+  return wishOf(outcome) !== null || (outcome.kind === 'not_sent' && outcome.blocked?.by === 'breaker');
+}
+
 /**
- * What a recorded send says of its target, written to the target's row. Most say nothing: the row is looked for, and locked, only when a breaker
- * or the target itself asked to wait, or when the run is somebody's probe. `resetMs`: how long a target rests after a probe that failed.
+ * Writes what a recorded send says of its target to the target's row, which is locked: asked for one that speaks of it, or whose run is
+ * somebody's probe. `resetMs`: how long a target rests after a probe that failed.
  */
 export async function noteOutcome(tx: Tx, said: Said & { seq: number }): Promise<void> {
-  const { runId, seq, outcome } = said;
-  const speaks = wishOf(outcome) !== null || (outcome.kind === 'not_sent' && outcome.blocked?.by === 'breaker');
-  const [found] = await rows<{ url: string }>(
-    tx,
-    `SELECT request ->> 'url' AS url FROM outbound_requests
-     WHERE run_id = $1 AND seq = $2 AND ($3 OR EXISTS (SELECT 1 FROM targets WHERE probe_run_id = $1))`,
-    [runId, seq, speaks],
-  );
+  const { runId, seq } = said;
+  const [found] = await rows<{ url: string }>(tx, `SELECT request ->> 'url' AS url FROM outbound_requests WHERE run_id = $1 AND seq = $2`, [runId, seq]);
   const target = found && (await lockTarget(tx, { origin: new URL(found.url).origin }));
   const to = target && changeAfter(target, said);
   if (to) await changeTarget(tx, target.id, to);

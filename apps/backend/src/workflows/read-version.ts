@@ -20,6 +20,10 @@ export type Version = {
   plan: Plan;
   /** What must be known of a node to judge its outcomes; of one that is not there, that nothing is drawn. */
   planNode(node: string): PlanNode;
+  /** Does a text or a condition of the node look at what steps gave? A name that is written anywhere else in it counts too. */
+  readsOutputs(node: string): boolean;
+  /** The same of any node that only chooses the way. */
+  waysReadOutputs: boolean;
 };
 
 const MAX_CACHED = 1_000;
@@ -35,6 +39,11 @@ export class VersionReader {
   private readonly cached = new Map<string, Version>();
 
   constructor(private readonly catalogue: ActionCatalogue) {}
+
+  /** The version, if it has been read before. */
+  known(versionId: string): Version | undefined {
+    return this.cached.get(versionId);
+  }
 
   async get(tx: Tx | DataSource, versionId: string): Promise<Version> {
     const version = this.cached.get(versionId) ?? (await this.read(tx, versionId));
@@ -57,6 +66,7 @@ export class VersionReader {
     const compiled = compileGraph(row.graph);
     const settings = workflowSettingsSchema.safeParse(row.settings);
     const plan = planOf(versionId, compiled, (action) => this.catalogue.get(action)?.performedBy === 'worker');
+    const readers = new Set(compiled.nodes.filter(({ config }) => JSON.stringify(config).includes('steps')).map(({ id }) => id));
     return {
       versionId,
       workflowId: row.workflowId,
@@ -66,6 +76,8 @@ export class VersionReader {
       settings: settings.success ? settings.data : workflowSettingsSchema.parse({}),
       plan,
       planNode: (node) => (Object.hasOwn(plan.nodes, node) ? plan.nodes[node] : undefined) ?? MISSING_NODE,
+      readsOutputs: (node) => readers.has(node),
+      waysReadOutputs: compiled.nodes.some(({ id, type }) => readers.has(id) && type !== 'action' && type !== 'wait'),
     };
   }
 }

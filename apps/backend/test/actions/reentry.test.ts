@@ -49,6 +49,8 @@ const workflows = new Map<string, string>();
 const lists: string[] = [];
 /** By run: how often its action was entered, the statements of each entry, and the crash that is planned and whether it came. */
 const entries = new Map<string, Watched>();
+/** The runs whose action was tried in company. */
+const wereTogether = new Set<string>();
 
 beforeAll(async () => {
   onward = await backendForTest({ AUTOMATIONS_SWEEP_INTERVAL_MS: '1000000', AUTOMATIONS_LEASE_MS: '120000' });
@@ -73,6 +75,19 @@ beforeAll(async () => {
       const watched = entries.get(step.runId);
       if (watched) watchStatements(step.tx, watched);
       return execute(step);
+    };
+    const executeMany = action.executeMany?.bind(action);
+    if (!executeMany) continue;
+    action.executeMany = async (tx, steps) => {
+      // Whose statements they are is known only of a run that is alone in its transaction: what is tried together is thrown out first.
+      const runId = steps[0]?.runId ?? '';
+      if (steps.length > 1 || !wereTogether.has(runId)) {
+        for (const step of steps) wereTogether.add(step.runId);
+        throw new Error('One at a time');
+      }
+      const watched = entries.get(runId);
+      if (watched) watchStatements(tx, watched);
+      return executeMany(tx, steps);
     };
   }
 });
@@ -117,8 +132,7 @@ function watchStatements(tx: Tx, watched: Watched): void {
   watched.statements.push(own);
   const isPlanned = !watched.hasCrashed && watched.statements.length === crash?.entry;
   const query = runner.query.bind(runner) as (...given: unknown[]) => Promise<unknown>;
-  // A transaction has a runner of its own, so what is put on it goes with it.
-  runner.query = (async (statement: string, ...given: unknown[]) => {
+  const count = async (statement: string) => {
     own.push(statement.replace(/\s+/g, ' ').slice(0, 80));
     if (isPlanned && crash && own.length === crash.statement && !watched.hasCrashed) {
       watched.hasCrashed = true;
@@ -127,8 +141,24 @@ function watchStatements(tx: Tx, watched: Watched): void {
       const [{ pid }] = (await query('SELECT pg_backend_pid() AS pid')) as [{ pid: number }];
       await rows(onward.source, 'SELECT pg_terminate_backend($1, 5000)', [pid]);
     }
+  };
+  // A transaction has a runner of its own, so what is put on it goes with it.
+  runner.query = (async (statement: string, ...given: unknown[]) => {
+    await count(statement);
     return query(statement, ...given);
   }) as typeof runner.query;
+  // Statements that are prepared go to the connection itself.
+  const connect = runner.connect.bind(runner) as () => Promise<{ query(...given: unknown[]): Promise<unknown> }>;
+  runner.connect = async () => {
+    const client = await connect();
+    return {
+      query: async (...given: unknown[]) => {
+        const [asked] = given as [string | { text: string }];
+        if (typeof asked !== 'string') await count(asked.text);
+        return client.query(...given);
+      },
+    };
+  };
 }
 
 let people = 0;

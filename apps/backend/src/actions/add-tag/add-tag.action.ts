@@ -1,4 +1,4 @@
-import { addTag as addTagTo } from '../../contacts/add-tag.js';
+import { addTagPairs } from '../../contacts/add-tag.js';
 import type { EventBus } from '../../events/event-bus.js';
 import type { Action } from '../action.js';
 import { tagAction, type TagConfig } from '../change-tag.js';
@@ -8,6 +8,6 @@ export function addTag(bus: EventBus): Action<TagConfig> {
   return tagAction(bus, {
     type: 'ADD_TAG',
     reentry: 'The tag commits with its attempt; a second entry finds the contact tagged and emits nothing.',
-    change: addTagTo,
+    changeMany: addTagPairs,
   });
 }

@@ -1,4 +1,4 @@
-import { removeTag as removeTagFrom } from '../../contacts/remove-tag.js';
+import { removeTagPairs } from '../../contacts/remove-tag.js';
 import type { EventBus } from '../../events/event-bus.js';
 import type { Action } from '../action.js';
 import { tagAction, type TagConfig } from '../change-tag.js';
@@ -8,6 +8,6 @@ export function removeTag(bus: EventBus): Action<TagConfig> {
   return tagAction(bus, {
     type: 'REMOVE_TAG',
     reentry: 'The tag goes with its attempt; a second entry finds the contact without it and emits nothing.',
-    change: removeTagFrom,
+    changeMany: removeTagPairs,
   });
 }

@@ -26,6 +26,7 @@ export function sendMail({ from }: { from: Mailbox }): Action<Config> {
     type: 'SEND_MAIL',
     config: configSchema,
     needsContact: true,
+    readsTemplates: true,
     performedBy: 'backend',
     reentry: 'The message is a row keyed by run and seq: a second entry finds it. One that failed is made ready again, with the same Message-ID.',
     execute: (step) => execute(step, from),

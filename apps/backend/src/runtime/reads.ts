@@ -1,0 +1,122 @@
+import DataLoader from 'dataloader';
+import type { Json } from '@onward/contracts/json';
+import { selectList } from '../database/columns.js';
+import { prepared, type Tx } from '../database/sql.js';
+import type { EventBus } from '../events/event-bus.js';
+import type { Attempt } from '../runs/attempt.entity.js';
+import type { RunContext } from '../runs/run-context.entity.js';
+import { ATTEMPT_COLUMNS } from '../runs/run-columns.js';
+import type { FrozenRequest } from '../secrets/frozen-request.js';
+import { findTargets } from '../targets/find-targets.js';
+import type { Version, VersionReader } from '../workflows/read-version.js';
+import { readContacts } from './read-contacts.js';
+
+type StepKey = { runId: string; seq: number };
+
+const ATTEMPTS = `
+  SELECT ${selectList(ATTEMPT_COLUMNS)} FROM attempts WHERE (run_id, seq) IN (SELECT * FROM unnest($1::uuid[], $2::integer[])) ORDER BY n`;
+const FROZEN = `
+  SELECT run_id AS "runId", seq, request FROM outbound_requests WHERE (run_id, seq) IN (SELECT * FROM unnest($1::uuid[], $2::integer[]))`;
+const CONTEXTS = 'SELECT run_id AS key, context AS value FROM run_contexts WHERE run_id = ANY($1::uuid[])';
+const CONTACTS = 'SELECT id AS key, true AS value FROM contacts WHERE id = ANY($1::uuid[])';
+const WORKFLOWS = `SELECT id AS key, jsonb_build_object('name', name, 'status', status) AS value FROM workflows WHERE id = ANY($1::uuid[])`;
+const PROBES = 'SELECT probe_run_id AS key, true AS value FROM targets WHERE probe_run_id = ANY($1::uuid[])';
+const OUTPUTS = `
+  SELECT run_id AS key, jsonb_object_agg(node, output) AS value
+  FROM (SELECT DISTINCT ON (run_id, node) run_id, node, output FROM attempts
+        WHERE run_id = ANY($1::uuid[]) AND status = 'done' AND output IS NOT NULL ORDER BY run_id, node, seq DESC) latest
+  GROUP BY run_id`;
+
+/**
+ * What handlers read besides their run. Each asks for itself and one thing at a time; what is asked in the same turn, by however many runs
+ * share the transaction, is read in one statement (DataLoader). Nothing is remembered from one turn to the next: an answer is what the
+ * transaction sees now. What is not there is null. Statements go one after another, for they share a connection.
+ */
+export class Reads {
+  private last: Promise<unknown> = Promise.resolve();
+
+  constructor(private readonly tx: Tx) {}
+
+  /** The attempts of a step, in order of n. */
+  readonly attempts = this.ofSteps(async (runIds, seqs) => {
+    const found = groupBy(await prepared<Attempt>(this.tx, ATTEMPTS, [runIds, seqs]), ({ runId, seq }) => `${runId}/${seq}`);
+    return (key) => found.get(key) ?? [];
+  });
+
+  /** The request that a step has frozen. */
+  readonly frozen = this.ofSteps(async (runIds, seqs) => {
+    const found = await prepared<StepKey & { request: FrozenRequest }>(this.tx, FROZEN, [runIds, seqs]);
+    const requests = new Map(found.map(({ runId, seq, request }) => [`${runId}/${seq}`, request]));
+    return (key) => requests.get(key) ?? null;
+  });
+
+  /** What a run was started with. */
+  readonly context = this.byKey((runIds) => this.pairs<RunContext>(CONTEXTS, runIds));
+  /** The output of the latest visit to each node of a run. */
+  readonly outputs = this.byKey((runIds) => this.pairs<{ [node: string]: Json }>(OUTPUTS, runIds));
+  readonly contact = this.byKey((ids) => readContacts(this.tx, ids));
+  readonly hasContact = this.byKey((ids) => this.pairs<true>(CONTACTS, ids));
+  readonly workflow = this.byKey((ids) => this.pairs<{ name: string; status: string }>(WORKFLOWS, ids));
+  /** By origin. */
+  readonly target = this.byKey((origins) => findTargets(this.tx, origins));
+  /** Is the run the one that tries out a target? */
+  readonly isProbe = this.byKey((runIds) => this.pairs<true>(PROBES, runIds));
+
+  /** A published version, which most often needs no statement. */
+  async version(versions: VersionReader, versionId: string): Promise<Version> {
+    return versions.known(versionId) ?? this.inTurn(() => versions.get(this.tx, versionId));
+  }
+
+  /** Is there anything that an event of this type could start or wake? */
+  wants(bus: EventBus, type: string): Promise<boolean> {
+    return this.inTurn(() => bus.listening.wants(this.tx, type));
+  }
+
+  /** Runs a statement when those before it are through. */
+  inTurn<Result>(work: () => Promise<Result>): Promise<Result> {
+    const result = this.last.then(work);
+    this.last = result.catch(() => undefined);
+    return result;
+  }
+
+  private byKey<Value>(read: (keys: string[]) => Promise<Map<string, Value>>): (key: string) => Promise<Value | null> {
+    const loader = new DataLoader<string, Value | null>(
+      async (keys) => {
+        const found = await this.inTurn(() => read([...new Set(keys)]));
+        return keys.map((key) => found.get(key) ?? null);
+      },
+      { cache: false },
+    );
+    return (key) => loader.load(key);
+  }
+
+  private ofSteps<Value>(read: (runIds: string[], seqs: number[]) => Promise<(key: string) => Value>): (runId: string, seq: number) => Promise<Value> {
+    const loader = new DataLoader<StepKey, Value>(
+      async (steps) => {
+        const find = await this.inTurn(() =>
+          read(
+            steps.map(({ runId }) => runId),
+            steps.map(({ seq }) => seq),
+          ),
+        );
+        return steps.map(({ runId, seq }) => find(`${runId}/${seq}`));
+      },
+      { cache: false },
+    );
+    return (runId, seq) => loader.load({ runId, seq });
+  }
+
+  private async pairs<Value>(statement: string, keys: string[]): Promise<Map<string, Value>> {
+    return new Map((await prepared<{ key: string; value: Value }>(this.tx, statement, [keys])).map(({ key, value }) => [key, value]));
+  }
+}
+
+function groupBy<Row>(rows: readonly Row[], keyOf: (row: Row) => string): Map<string, Row[]> {
+  const groups = new Map<string, Row[]>();
+  for (const row of rows) {
+    const group = groups.get(keyOf(row));
+    if (group) group.push(row);
+    else groups.set(keyOf(row), [row]);
+  }
+  return groups;
+}
