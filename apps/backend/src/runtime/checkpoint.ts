@@ -26,6 +26,8 @@ export type Checkpoint = {
   readonly realNow: Date;
   /** As it was read. */
   readonly locked: Readonly<Run>;
+  /** The run's workflow as it stood then. */
+  readonly workflow: { name: string; status: string };
   run: Run;
   isRunChanged: boolean;
   /** Attempts read so far, by seq, in order of n. */
@@ -46,12 +48,13 @@ export type Checkpoint = {
 export type FrozenRow = { run_id: string; seq: number; request: FrozenRequest; idempotency_key: string; body_hash: string };
 
 const LOCK = `
-  SELECT ${selectList(RUN_COLUMNS)}, date_trunc('milliseconds', onward_now()) + interval '1 millisecond' AS now, clock_timestamp() AS "realNow"
-  FROM runs`;
-const LOCK_ONE = `${LOCK} WHERE id = $1 FOR UPDATE`;
-const LOCK_MANY = `${LOCK} WHERE id = ANY($1::uuid[]) ORDER BY id FOR UPDATE SKIP LOCKED`;
+  SELECT ${selectList(RUN_COLUMNS, 'runs')}, workflows.name AS "workflowName", workflows.status AS "workflowStatus",
+         date_trunc('milliseconds', onward_now()) + interval '1 millisecond' AS now, clock_timestamp() AS "realNow"
+  FROM runs JOIN workflows ON workflows.id = runs.workflow_id`;
+const LOCK_ONE = `${LOCK} WHERE runs.id = $1 FOR UPDATE OF runs`;
+const LOCK_MANY = `${LOCK} WHERE runs.id = ANY($1::uuid[]) ORDER BY runs.id FOR UPDATE OF runs SKIP LOCKED`;
 
-type LockedRow = Run & { now: Date; realNow: Date };
+type LockedRow = Run & { workflowName: string; workflowStatus: string; now: Date; realNow: Date };
 
 /** Locks a run by its id alone and reads it. Null when there is none. */
 export async function lockRun(tx: Tx, runId: string): Promise<Checkpoint | null> {
@@ -67,7 +70,7 @@ export async function lockRuns(tx: Tx, runIds: readonly string[]): Promise<Check
   return checkpoints;
 }
 
-function checkpointOf(group: Group, { now, realNow, ...run }: LockedRow): Checkpoint {
+function checkpointOf(group: Group, { workflowName, workflowStatus, now, realNow, ...run }: LockedRow): Checkpoint {
   return {
     group,
     get tx() {
@@ -76,6 +79,7 @@ function checkpointOf(group: Group, { now, realNow, ...run }: LockedRow): Checkp
     now,
     realNow,
     locked: run,
+    workflow: { name: workflowName, status: workflowStatus },
     run,
     isRunChanged: false,
     read: new Map(),

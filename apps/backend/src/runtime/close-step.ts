@@ -30,7 +30,7 @@ const VERB = {
 
 async function advance(checkpoint: Checkpoint, version: Version, attempt: Attempt, kit: RuntimeKit): Promise<void> {
   await leaveNode(checkpoint, version, attempt.port ?? 'next', kit);
-  if (checkpoint.run.state === 'running' && (await isPaused(checkpoint))) restRun(checkpoint, 'release', { dueAt: checkpoint.now, isHeld: true });
+  if (checkpoint.run.state === 'running' && isPaused(checkpoint)) restRun(checkpoint, 'release', { dueAt: checkpoint.now, isHeld: true });
 }
 
 async function wait(checkpoint: Checkpoint, _version: Version, attempt: Attempt): Promise<void> {
@@ -66,6 +66,6 @@ function reasonOf(key: string): 'mail' | 'event' {
   throw new Error(`Nothing resolves the key "${key}"`);
 }
 
-export async function isPaused({ group, run }: Checkpoint): Promise<boolean> {
-  return (await group.reads.workflow(run.workflowId))?.status === 'paused';
+export function isPaused({ workflow }: Checkpoint): boolean {
+  return workflow.status === 'paused';
 }

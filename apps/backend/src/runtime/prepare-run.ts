@@ -29,7 +29,7 @@ export async function prepareRun(checkpoint: Checkpoint, { claimId, ...handOut }
   if (run.state === 'running') return takeOver(checkpoint, handOut, kit);
   if (!canMove(run.state, 'claim')) return rests(checkpoint);
   if (run.dueAt === null) return rests(checkpoint);
-  if (await isPaused(checkpoint)) {
+  if (isPaused(checkpoint)) {
     if (!run.isHeld) changeRun(checkpoint, { isHeld: true });
     return { kind: 'held' };
   }
@@ -88,7 +88,7 @@ async function takeOver(checkpoint: Checkpoint, handOut: HandOut, kit: RuntimeKi
   if (takeovers >= MAX_TAKEOVERS) {
     await leaveAttempt(checkpoint);
     buryPoison(checkpoint, kit);
-  } else if (await isPaused(checkpoint)) {
+  } else if (isPaused(checkpoint)) {
     restRun(checkpoint, 'release', { dueAt: checkpoint.now, isHeld: true });
     return { kind: 'held' };
   }

@@ -29,12 +29,11 @@ export async function readScope(
   checkpoint: Checkpoint,
   { outputs }: { outputs: boolean },
 ): Promise<{ scope: Scope; contact: StepContact | null; context: RunContext }> {
-  const { run, group } = checkpoint;
+  const { run, workflow, group } = checkpoint;
   const { reads } = group;
-  const [started, contact, workflow, steps] = await Promise.all([
+  const [started, contact, steps] = await Promise.all([
     reads.context(run.id),
     run.contactId === null ? null : reads.contact(run.contactId),
-    reads.workflow(run.workflowId),
     outputs ? readOutputs(checkpoint) : {},
   ]);
   const context = started ?? GONE;
@@ -51,7 +50,7 @@ export async function readScope(
     context: { contact: context.contact as Json, event: context.event as Json, startedBy: context.startedBy },
     steps,
     run: { id: run.id, startedAt: run.createdAt.toISOString(), seq: run.seq },
-    workflow: { id: run.workflowId, name: workflow?.name ?? '' },
+    workflow: { id: run.workflowId, name: workflow.name },
   };
   return { scope, contact, context };
 }

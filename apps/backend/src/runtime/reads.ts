@@ -19,7 +19,6 @@ const FROZEN = `
   SELECT run_id AS "runId", seq, request FROM outbound_requests WHERE (run_id, seq) IN (SELECT * FROM unnest($1::uuid[], $2::integer[]))`;
 const CONTEXTS = 'SELECT run_id AS key, context AS value FROM run_contexts WHERE run_id = ANY($1::uuid[])';
 const CONTACTS = 'SELECT id AS key, true AS value FROM contacts WHERE id = ANY($1::uuid[])';
-const WORKFLOWS = `SELECT id AS key, jsonb_build_object('name', name, 'status', status) AS value FROM workflows WHERE id = ANY($1::uuid[])`;
 const PROBES = 'SELECT probe_run_id AS key, true AS value FROM targets WHERE probe_run_id = ANY($1::uuid[])';
 const OUTPUTS = `
   SELECT run_id AS key, jsonb_object_agg(node, output) AS value
@@ -34,6 +33,7 @@ const OUTPUTS = `
  */
 export class Reads {
   private last: Promise<unknown> = Promise.resolve();
+  private readonly wanted = new Map<string, Promise<boolean>>();
 
   constructor(private readonly tx: Tx) {}
 
@@ -56,7 +56,6 @@ export class Reads {
   readonly outputs = this.byKey((runIds) => this.pairs<{ [node: string]: Json }>(OUTPUTS, runIds));
   readonly contact = this.byKey((ids) => readContacts(this.tx, ids));
   readonly hasContact = this.byKey((ids) => this.pairs<true>(CONTACTS, ids));
-  readonly workflow = this.byKey((ids) => this.pairs<{ name: string; status: string }>(WORKFLOWS, ids));
   /** By origin. */
   readonly target = this.byKey((origins) => findTargets(this.tx, origins));
   /** Is the run the one that tries out a target? */
@@ -67,9 +66,11 @@ export class Reads {
     return versions.known(versionId) ?? this.inTurn(() => versions.get(this.tx, versionId));
   }
 
-  /** Is there anything that an event of this type could start or wake? */
+  /** Is there anything that an event of this type could start or wake? Asked once a transaction. */
   wants(bus: EventBus, type: string): Promise<boolean> {
-    return this.inTurn(() => bus.listening.wants(this.tx, type));
+    const asked = this.wanted.get(type) ?? this.inTurn(() => bus.listening.wants(this.tx, type));
+    this.wanted.set(type, asked);
+    return asked;
   }
 
   /** Runs a statement when those before it are through. */
