@@ -10,7 +10,9 @@ function latched({ lanes = 1, max = 10, full }: { lanes?: number; max?: number; 
     max,
     weightOf: (entry) => Math.max(1, entry / 100),
     flush: (entries) =>
-      new Promise((resolve, reject) => flushes.push({ entries, end: (error) => (error ? reject(error) : resolve(entries.map((entry) => `together ${entry}`))) })),
+      new Promise((resolve, reject) =>
+        flushes.push({ entries, end: (error) => (error ? reject(error) : resolve(entries.map((entry) => `together ${entry}`))) }),
+      ),
     alone: async (entry, { size }) => {
       tried.push(entry);
       if (entry === 13) throw new Error('unlucky');
