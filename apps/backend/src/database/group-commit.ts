@@ -31,7 +31,7 @@ export function createGroupCommit<Entry, Answer>({ lanes, max, weightOf = () => 
 
   async function work(): Promise<void> {
     // What is handed over in one go is there after this, and goes together.
-    await undefined;
+    await Promise.resolve();
     for (let group = take(); group.length > 0; group = take()) await settle(group);
     lanesAtWork -= 1;
   }

@@ -47,7 +47,7 @@ export class ProblemFilter implements ExceptionFilter {
 
 /** Writes the problem as the whole answer. */
 export function sendProblem(response: Response, problem: Problem, instance?: string): void {
-  const { status, title } = ERRORS[problem.code];
+  const { status } = ERRORS[problem.code];
   response.status(status).type('application/problem+json');
   if (problem.retryAfterSeconds !== undefined) response.setHeader('Retry-After', String(problem.retryAfterSeconds));
   if (status === 401 && !response.hasHeader('WWW-Authenticate')) response.setHeader('WWW-Authenticate', 'Bearer realm="onward"');

@@ -108,7 +108,7 @@ test('many events at once leave the rows and get the answers that they get one b
     for (const event of randomEvents(seed, one)) {
       alone.push(
         ...(await take([event], 'refuse').catch((error: unknown): EventAnswer[] => {
-          return [{ refused: error }];
+          return [{ refused: error as Error }];
         })),
       );
     }

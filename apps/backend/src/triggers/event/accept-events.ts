@@ -19,7 +19,7 @@ export type EventInput = {
 };
 export type Accepted = { id: string; contactId: string | null; isRepeated: boolean; dispatched: Dispatch[] };
 /** `refused`: why this event was not taken while the others were; a Problem when it is its own fault. */
-export type EventAnswer = { accepted: Accepted } | { refused: unknown };
+export type EventAnswer = { accepted: Accepted } | { refused: Error };
 
 /** An event as it was given, under its own id or ours. */
 type Asked = { input: EventInput; id: string; bodyHash: Buffer };

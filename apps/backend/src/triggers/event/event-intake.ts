@@ -59,10 +59,10 @@ export class EventIntake {
 
   /** Each event in a transaction of its own. One that was alone before is tried again only where savepoints may help it. */
   private async takeEach(inputs: readonly EventInput[], cause: { error: unknown; size: number }): Promise<readonly EventAnswer[]> {
-    if (cause.size === 1 && inputs.length === 1 && !isStatementRefused(cause.error)) return [{ refused: cause.error }];
+    if (cause.size === 1 && inputs.length === 1 && !isStatementRefused(cause.error)) throw cause.error;
     this.log.debug({ err: cause.error, events: inputs.length }, 'events that shared a transaction are taken one by one');
     const answers: EventAnswer[] = [];
-    let away: unknown;
+    let away: Error | undefined;
     for (const input of inputs) {
       if (away !== undefined) {
         answers.push({ refused: away });
@@ -70,7 +70,8 @@ export class EventIntake {
       }
       try {
         answers.push(...(await this.take([input], 'refuse')));
-      } catch (error) {
+      } catch (thrown) {
+        const error = thrown instanceof Error ? thrown : new Error(String(thrown));
         if (isAway(error)) away = error;
         answers.push({ refused: error });
       }

@@ -1,7 +1,7 @@
 import { maskCredentials } from '@onward/contracts/credential-names';
 import { jsonSchema, instantSchema } from '@onward/contracts/json';
 import { Body, Controller, Get, HttpCode, HttpStatus, Inject, Param, Post, Query, Res } from '@nestjs/common';
-import { ApiBody, ApiOperation, ApiTags } from '@nestjs/swagger';
+import { ApiOperation, ApiTags } from '@nestjs/swagger';
 import type { Response } from 'express';
 import { DataSource } from 'typeorm';
 import { z } from 'zod';
@@ -34,9 +34,9 @@ const eventBody = z.strictObject({
 });
 
 const MAX_BATCH = 500;
-/** Each event is looked at on its own: one that is malformed is refused alone. */
-const batchBody = z.strictObject({ events: z.array(z.unknown()).min(1).max(MAX_BATCH) });
-const describedBatch = z.toJSONSchema(z.strictObject({ events: z.array(eventBody).min(1).max(MAX_BATCH) }), { io: 'input', unrepresentable: 'any' });
+const { $schema: _, ...eventAsJsonSchema } = z.toJSONSchema(eventBody, { io: 'input', unrepresentable: 'any' });
+/** Each event is looked at on its own, so that one that is malformed is refused alone; what it should be is said in the description only. */
+const batchBody = z.strictObject({ events: z.array(z.unknown().meta(eventAsJsonSchema)).min(1).max(MAX_BATCH) });
 
 const eventsQuery = z.strictObject({ ...pageQuery('instantAndText'), type: z.string().max(100).optional(), contactId: z.uuid().optional() });
 
@@ -53,7 +53,8 @@ export class EventsController {
   @ApiOperation({ summary: 'Accept an event: a run, or a recorded refusal, for each active workflow that matches' })
   async accept(@Body({ schema: eventBody }) body: z.infer<typeof eventBody>, @Res({ passthrough: true }) response: Response) {
     const [answer] = await this.intake.accept([body]);
-    if (!answer || 'refused' in answer) throw answer?.refused ?? new Error('An event is answered once');
+    if (!answer) throw new Error('An event is answered once');
+    if ('refused' in answer) throw answer.refused;
     response.status(statusOf(answer.accepted));
     return shown(answer.accepted);
   }
@@ -61,7 +62,6 @@ export class EventsController {
   @Post('batch')
   @HttpCode(200)
   @TakesBody(BATCH_BODY)
-  @ApiBody({ schema: describedBatch as object })
   @ApiOperation({
     summary: `Accept up to ${MAX_BATCH} events, in their order; answers one result an event: its \`status\` as if it had come alone, with what was accepted or a \`problem\``,
   })
