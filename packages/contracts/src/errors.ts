@@ -16,6 +16,7 @@ export const ERRORS = {
   unprocessable: { status: 422, title: 'The request is well formed but cannot be carried out' },
   unknown_pattern: { status: 404, title: 'There is no such call' },
   draining: { status: 503, title: 'The backend is closing; send the call again' },
+  busy: { status: 503, title: 'Too much is waiting already; send the request again later' },
   unavailable: { status: 503, title: 'The database cannot be reached' },
   internal: { status: 500, title: 'An unforeseen fault; the log has its detail' },
 } as const satisfies Record<string, { status: number; title: string }>;

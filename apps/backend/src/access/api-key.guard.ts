@@ -2,8 +2,9 @@ import { type CanActivate, type ExecutionContext, Injectable } from '@nestjs/com
 import { Reflector } from '@nestjs/core';
 import type { Request } from 'express';
 import { DataSource } from 'typeorm';
+import { createGroupCommit } from '../database/group-commit.js';
 import { Problem } from '../http/problem.js';
-import { type Caller, findApiKey } from './find-api-key.js';
+import { type Caller, findApiKeys } from './find-api-key.js';
 import { keyOfHeader } from './key-text.js';
 import { IS_PUBLIC } from './public.js';
 
@@ -31,12 +32,15 @@ export class ApiKeyGuard implements CanActivate {
     private readonly source: DataSource,
   ) {}
 
+  /** Requests that come at the same time ask together. Each is asked for after it came, so a key that was revoked before is refused. */
+  private readonly find = createGroupCommit<string, Caller | null>({ lanes: 1, max: 1_000, flush: (keys) => findApiKeys(this.source, keys) });
+
   async canActivate(context: ExecutionContext): Promise<boolean> {
     if (context.getType() !== 'http') return true;
     if (this.reflector.getAllAndOverride<boolean | undefined>(IS_PUBLIC, [context.getHandler(), context.getClass()]) === true) return true;
     const request = context.switchToHttp().getRequest<Request>();
     const key = keyOfHeader(request.headers.authorization, 'bearer');
-    const caller = key === null ? null : await findApiKey(this.source, key);
+    const caller = key === null ? null : await this.find(key);
     if (!caller) throw new Problem('unauthenticated', 'Send a live API key as "Authorization: Bearer <key>"');
     callers.set(request, caller);
     return true;

@@ -9,17 +9,32 @@ export type Caller = { id: string; name: string };
  * of a key that exists. Notes its use at most once a minute; a revoked key is refused from the commit of its revocation on.
  */
 export async function findApiKey(source: DataSource, key: string): Promise<Caller | null> {
-  const [found] = await rows<Caller & { is_use_noted: boolean }>(
+  const [found] = await findApiKeys(source, [key]);
+  return found ?? null;
+}
+
+/** The same of many, one for one, asked in one statement. */
+export async function findApiKeys(source: DataSource, keys: readonly string[]): Promise<(Caller | null)[]> {
+  const hashes = keys.map((key) => hashOfKey(key));
+  const found = await rows<Caller & { hash: Buffer; is_use_noted: boolean }>(
     source,
-    `SELECT id, name, coalesce(last_used_at > now() - interval '1 minute', false) AS is_use_noted
-     FROM api_keys WHERE hash = $1 AND revoked_at IS NULL`,
-    [hashOfKey(key)],
+    `SELECT id, name, hash, coalesce(last_used_at > now() - interval '1 minute', false) AS is_use_noted
+     FROM api_keys WHERE hash = ANY ($1::bytea[]) AND revoked_at IS NULL`,
+    [distinct(hashes)],
   );
-  if (!found) return null;
-  if (!found.is_use_noted) {
-    await change(source, `UPDATE api_keys SET last_used_at = now() WHERE id = $1 AND (last_used_at IS NULL OR last_used_at <= now() - interval '1 minute')`, [
-      found.id,
-    ]);
+  const unnoted = found.filter(({ is_use_noted }) => !is_use_noted).map(({ id }) => id);
+  if (unnoted.length > 0) {
+    await change(
+      source,
+      `UPDATE api_keys SET last_used_at = now() WHERE id IN (
+         SELECT id FROM api_keys WHERE id = ANY ($1::uuid[]) AND (last_used_at IS NULL OR last_used_at <= now() - interval '1 minute') ORDER BY id FOR UPDATE)`,
+      [unnoted],
+    );
   }
-  return { id: found.id, name: found.name };
+  const byHash = new Map(found.map(({ id, name, hash }) => [hash.toString('hex'), { id, name }]));
+  return hashes.map((hash) => byHash.get(hash.toString('hex')) ?? null);
+}
+
+function distinct(hashes: readonly Buffer[]): Buffer[] {
+  return [...new Map(hashes.map((hash) => [hash.toString('hex'), hash])).values()];
 }

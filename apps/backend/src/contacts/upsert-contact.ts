@@ -16,6 +16,9 @@ export type UpsertedContact = { id: string; externalId: string | null; email: st
 /** `changedFields`: `externalId`, `email` and `attributes.<name>`, empty when nothing changed. */
 export type Upsert = { contact: UpsertedContact; created: boolean; changedFields: string[] };
 
+/** What one input came to: the contact as it then stood, or that it would have too many attributes, and nothing of the input was taken. */
+export type Merge = ({ kind: 'merged' } & Upsert) | { kind: 'too_many_attributes' };
+
 /** A contact as it stands while a batch is worked on. `age` sorts as created_at does; `fields` are those this batch has changed. */
 type Draft = UpsertedContact & { age: string; isNew: boolean; fields: Set<string> };
 
@@ -27,32 +30,56 @@ export async function upsertContact(tx: Tx, bus: EventBus, input: ContactInput, 
 }
 
 /**
- * Finds or makes the contacts that are meant and merges in what is given, in the order given; answers one for one.
+ * As mergeContacts, and emits contact.created and contact.updated at the end, once a contact. Throws Problem, with nothing written, when a
+ * contact would have too many attributes.
+ */
+export async function upsertContacts(tx: Tx, bus: EventBus, inputs: ContactInput[], depth = 0): Promise<Upsert[]> {
+  const { merges, drafts } = await merge(tx, inputs, 'all or none');
+  await emitChanges(tx, bus, drafts, depth);
+  return merges.flatMap((one) => (one.kind === 'merged' ? [one] : []));
+}
+
+/**
+ * Finds or makes the contacts that are meant and merges in what is given, in the order given; answers one for one. Emits nothing.
  *
  * Who is meant: with an external id, the contact that has it, else the one without any that has the e-mail given (it is adopted: it gets the
  * external id), else a new one. With an e-mail alone, the contact without external id that has it, else the oldest that has it, else a new one.
  * An e-mail given with an external id becomes the contact's; a new address has no known problem.
  *
- * Safe with any number at once, batches among them. Emits contact.created and contact.updated at the end, once a contact. What changes
- * nothing costs one read and takes no lock. Throws Problem when a contact would have too many attributes.
+ * Safe with any number at once, batches among them; five statements at most, however many there are. What changes nothing costs one read and takes no lock.
  */
-export async function upsertContacts(tx: Tx, bus: EventBus, inputs: ContactInput[], depth = 0): Promise<Upsert[]> {
-  const unchanged = settle(await findContacts(tx, inputs, 'as they are'), inputs);
-  if (unchanged.every(({ draft, changed }) => !draft.isNew && changed.length === 0)) return unchanged.map(answerOf);
+export async function mergeContacts(tx: Tx, inputs: ContactInput[]): Promise<Merge[]> {
+  return (await merge(tx, inputs, 'each alone')).merges;
+}
+
+/** `drafts` are the contacts that changed, in the order they were named; none of them is written when `all or none` finds one that may not be. */
+async function merge(tx: Tx, inputs: ContactInput[], how: 'all or none' | 'each alone'): Promise<{ merges: Merge[]; drafts: Draft[] }> {
+  if (inputs.length === 0) return { merges: [], drafts: [] };
+  const asTheyAre = settle(await findContacts(tx, inputs, 'as they are'), inputs);
+  if (asTheyAre.drafts.length === 0) return checked(asTheyAre, how);
 
   await lockIdentities(tx, inputs);
-  const settled = settle(await findContacts(tx, inputs, 'for update'), inputs);
-  const drafts = [...new Set(settled.map(({ draft }) => draft))];
+  const settled = checked(settle(await findContacts(tx, inputs, 'for update'), inputs), how);
   await updateContacts(
     tx,
-    drafts.filter((draft) => !draft.isNew && draft.fields.size > 0),
+    settled.drafts.filter((draft) => !draft.isNew),
   );
   await insertContacts(
     tx,
-    drafts.filter((draft) => draft.isNew),
+    settled.drafts.filter((draft) => draft.isNew),
   );
-  await emitChanges(tx, bus, drafts, depth);
-  return settled.map(answerOf);
+  return settled;
+}
+
+type Settled = { merges: Merge[]; drafts: Draft[] };
+
+function checked(settled: Settled, how: 'all or none' | 'each alone'): Settled {
+  if (how === 'all or none' && settled.merges.some(({ kind }) => kind === 'too_many_attributes')) throw tooManyAttributes();
+  return settled;
+}
+
+export function tooManyAttributes(): Problem {
+  return new Problem('unprocessable', `A contact has at most ${MAX_ATTRIBUTES} attributes`);
 }
 
 /** The contacts that any of these may mean. Locked in the order of their ids. */
@@ -69,10 +96,8 @@ async function findContacts(tx: Tx, inputs: ContactInput[], how: 'as they are' |
   return found.map((contact) => ({ ...contact, isNew: false, fields: new Set() }));
 }
 
-type Settled = { draft: Draft; created: boolean; changed: string[] };
-
 /** Says who each input means and what it changes, by the rules above. Touches drafts only. */
-function settle(known: Draft[], inputs: ContactInput[]): Settled[] {
+function settle(known: Draft[], inputs: ContactInput[]): Settled {
   const byExternalId = new Map<string, Draft>();
   const byEmail = new Map<string, Draft[]>();
   const index = (draft: Draft): void => {
@@ -83,15 +108,19 @@ function settle(known: Draft[], inputs: ContactInput[]): Settled[] {
   };
   for (const draft of known) index(draft);
 
-  return inputs.map((input) => {
+  const drafts = new Set<Draft>();
+  const merges = inputs.map((input): Merge => {
     const sharing = input.email === undefined ? [] : (byEmail.get(input.email) ?? []).filter(({ email }) => email === input.email);
     const alone = sharing.find(({ externalId }) => externalId === null);
     const meant = input.externalId === undefined ? (alone ?? oldestOf(sharing)) : (byExternalId.get(input.externalId) ?? alone);
     const draft = meant ?? newDraft(input);
-    const changed = apply(draft, input);
+    const changedFields = apply(draft, input);
+    if (changedFields === null) return { kind: 'too_many_attributes' };
     index(draft);
-    return { draft, created: meant === undefined, changed };
+    if (meant === undefined || changedFields.length > 0) drafts.add(draft);
+    return { kind: 'merged', contact: contactOf(draft), created: meant === undefined, changedFields };
   });
+  return { merges, drafts: [...drafts] };
 }
 
 function oldestOf(drafts: Draft[]): Draft | undefined {
@@ -104,7 +133,10 @@ function newDraft({ externalId, email }: ContactInput): Draft {
   return { id: newId(), externalId: null, email: null, emailProblem: null, attributes: {}, age: '~', isNew: true, fields: new Set() };
 }
 
-function apply(draft: Draft, { externalId, email, attributes }: ContactInput): string[] {
+/** Answers what changed, or null, with the draft as it was, when the contact would have too many attributes. */
+function apply(draft: Draft, { externalId, email, attributes }: ContactInput): string[] | null {
+  const merged = mergeAttributes(draft.attributes, attributes ?? {});
+  if (!merged) return null;
   const changed: string[] = [];
   if (externalId !== undefined && draft.externalId !== externalId) {
     draft.externalId = externalId;
@@ -115,8 +147,6 @@ function apply(draft: Draft, { externalId, email, attributes }: ContactInput): s
     draft.emailProblem = null;
     changed.push('email');
   }
-  const merged = mergeAttributes(draft.attributes, attributes ?? {});
-  if (!merged) throw new Problem('unprocessable', `A contact has at most ${MAX_ATTRIBUTES} attributes`);
   draft.attributes = merged.attributes;
   changed.push(...merged.changed.map((name) => `attributes.${name}`));
   for (const field of changed) draft.fields.add(field);
@@ -170,11 +200,11 @@ async function emitChanges(tx: Tx, bus: EventBus, drafts: Draft[], depth: number
     bus,
     'contact.updated',
     depth,
-    drafts.filter(({ isNew, fields }) => !isNew && fields.size > 0),
+    drafts.filter(({ isNew }) => !isNew),
     ({ id, fields }) => [id, { changed: [...fields] }],
   );
 }
 
-function answerOf({ draft: { id, externalId, email, emailProblem, attributes }, created, changed }: Settled): Upsert {
-  return { contact: { id, externalId, email, emailProblem, attributes }, created, changedFields: changed };
+function contactOf({ id, externalId, email, emailProblem, attributes }: Draft): UpsertedContact {
+  return { id, externalId, email, emailProblem, attributes };
 }

@@ -2,11 +2,18 @@ import { Injectable } from '@nestjs/common';
 import type { Json } from '@onward/contracts/json';
 import type { Tx } from '../database/sql.js';
 
-/** Something that happened, as it is handed to the listener. `id` is unique; `contactId` is null when it concerns nobody. */
+/** The contact of an event as it stood then. */
+export type EventContact = { id: string; externalId: string | null; email: string | null; emailProblem: string | null; attributes: Record<string, Json> };
+
+/**
+ * Something that happened, as it is handed to the listener. `id` is unique; `contactId` is null when it concerns nobody. `contact` is given by who
+ * has it in hand; otherwise the listener reads it as it is now.
+ */
 export type EmittedEvent = {
   id: string;
   type: string;
   contactId: string | null;
+  contact?: EventContact | undefined;
   payload: Record<string, Json>;
   occurredAt: Date;
   depth: number;
@@ -15,11 +22,23 @@ export type EmittedEvent = {
 /** What the listener did with an event: a run or a recorded refusal for each matching workflow. */
 export type Dispatch = { workflowId: string; runId: string } | { workflowId: string; refused: string };
 
+/** Who waits for events of some types, as read at one moment inside a transaction; good for that transaction only. */
+export type Listeners = {
+  /** Is there anything that a stored event of this type could start or wake? */
+  want(type: string): boolean;
+  /**
+   * Called after the event rows are written; answers one for one, and what it starts it starts in the order given. A fault of one workflow is recorded as
+   * its refusal and touches no other. A run that cannot be written: with `refuse` it is refused likewise, at the price of savepoints; with `throw` it is
+   * thrown, and the transaction is to be undone and begun anew with `refuse`.
+   */
+  dispatch(events: readonly EmittedEvent[], how: { onFault: 'refuse' | 'throw' }): Promise<Dispatch[][]>;
+};
+
 export type EventListener = {
   /** Is there anything that a stored event of this type could start or wake? */
   wants(tx: Tx, type: string): Promise<boolean>;
-  /** Called inside the emitter's transaction, after the event row is written. Never throws for a fault of one workflow. */
-  dispatch(tx: Tx, event: EmittedEvent): Promise<Dispatch[]>;
+  /** Reads who waits for events of these types, in one statement. */
+  listenersOf(tx: Tx, types: readonly string[]): Promise<Listeners>;
 };
 
 /**

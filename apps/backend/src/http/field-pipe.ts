@@ -19,11 +19,16 @@ export class FieldPipe implements PipeTransform {
     if (!schema || type === 'custom') return value;
     const read = await schema['~standard'].validate(value);
     if (!read.issues) return read.value;
-    const errors = read.issues.slice(0, MAX_FIELD_ERRORS).flatMap((issue) => fieldErrors(issue, data));
-    const first = errors[0];
-    const more = errors.length > 1 ? ` (and ${errors.length - 1} more)` : '';
-    throw new Problem('invalid', first ? `${first.path === '' ? type : first.path}: ${first.message}${more}` : 'The request is not valid', { errors });
+    throw invalidFields(read.issues, type, data);
   }
+}
+
+/** The refusal that a schema's issues amount to. `what`: the words for the whole of it, `parameter`: the path of the whole, when it has one. */
+export function invalidFields(issues: readonly Issue[], what: string, parameter?: string): Problem {
+  const errors = issues.slice(0, MAX_FIELD_ERRORS).flatMap((issue) => fieldErrors(issue, parameter));
+  const first = errors[0];
+  const more = errors.length > 1 ? ` (and ${errors.length - 1} more)` : '';
+  return new Problem('invalid', first ? `${first.path === '' ? what : first.path}: ${first.message}${more}` : 'The request is not valid', { errors });
 }
 
 function fieldErrors(issue: Issue, parameter: string | undefined): FieldError[] {

@@ -47,20 +47,24 @@ export class ProblemFilter implements ExceptionFilter {
 
 /** Writes the problem as the whole answer. */
 export function sendProblem(response: Response, problem: Problem, instance?: string): void {
-  const { status, title } = ERRORS[problem.code];
+  const { status } = ERRORS[problem.code];
   response.status(status).type('application/problem+json');
   if (problem.retryAfterSeconds !== undefined) response.setHeader('Retry-After', String(problem.retryAfterSeconds));
   if (status === 401 && !response.hasHeader('WWW-Authenticate')) response.setHeader('WWW-Authenticate', 'Bearer realm="onward"');
-  response.send(
-    JSON.stringify({
-      type: `urn:onward:error:${problem.code}`,
-      title,
-      status,
-      detail: problem.detail,
-      ...(problem.errors ? { errors: problem.errors } : {}),
-      ...(instance === undefined ? {} : { instance }),
-    }),
-  );
+  response.send(JSON.stringify(detailsOf(problem, instance)));
+}
+
+/** The members of RFC 9457 §3.1 and `errors`, one a field. */
+export function detailsOf(problem: Problem, instance?: string) {
+  const { status, title } = ERRORS[problem.code];
+  return {
+    type: `urn:onward:error:${problem.code}`,
+    title,
+    status,
+    detail: problem.detail,
+    ...(problem.errors ? { errors: problem.errors } : {}),
+    ...(instance === undefined ? {} : { instance }),
+  };
 }
 
 /** The refusal that an error amounts to. */

@@ -14,6 +14,7 @@ import { Inject, Injectable, type OnApplicationShutdown } from '@nestjs/common';
 import { Queue, Worker } from 'bullmq';
 import { Redis } from 'ioredis';
 import type { Logger } from 'pino';
+import { createGroupCommit } from '../database/group-commit.js';
 import type { Outbox, PlannedWakeUp, Teller } from '../database/outbox.js';
 import { SETTINGS, type Settings } from '../settings.js';
 import { LOGGER } from './logger.js';
@@ -86,16 +87,27 @@ export class Queues implements Teller, OnApplicationShutdown {
     const added = { waiting: wakeUps.length - delayed, delayed };
     this.depth = sum(this.depth, added);
     this.adding = sum(this.adding, added);
-    const jobs = wakeUps.map(({ runId, claimId, delayMs }) => ({
-      name: EXECUTE_RUN,
-      data: { runId, claimId } satisfies WakeUp,
-      opts: { ...JOB_OPTIONS, jobId: claimId, ...(delayMs > 0 ? { delay: Math.ceil(delayMs) } : {}) },
-    }));
-    const isAdded = (await this.quietly(() => this.automations.addBulk(jobs))) !== undefined;
+    const isAdded = await this.add(wakeUps);
     this.adding = sum(this.adding, { waiting: -added.waiting, delayed: -added.delayed });
     if (!isAdded) this.noteAway();
-    return isAdded ? jobs.length : 0;
+    return isAdded ? wakeUps.length : 0;
   }
+
+  /** While some are on their way to Valkey, others gather and go together afterwards. Answers whether they were added. */
+  private readonly add = createGroupCommit<readonly PlannedWakeUp[], boolean>({
+    lanes: 1,
+    max: 1_000,
+    weightOf: (wakeUps) => wakeUps.length,
+    flush: async (lists) => {
+      const jobs = lists.flat().map(({ runId, claimId, delayMs }) => ({
+        name: EXECUTE_RUN,
+        data: { runId, claimId } satisfies WakeUp,
+        opts: { ...JOB_OPTIONS, jobId: claimId, ...(delayMs > 0 ? { delay: Math.ceil(delayMs) } : {}) },
+      }));
+      const isAdded = (await this.quietly(() => this.automations.addBulk(jobs))) !== undefined;
+      return lists.map(() => isAdded);
+    },
+  });
 
   async addMail(jobs: readonly MailJob[]): Promise<number> {
     if (jobs.length === 0 || this.isClosing) return 0;

@@ -28,11 +28,11 @@ export type Refusal = {
 export type Started = { planned: PlannedRun; runId: string } | { planned: PlannedRun; refused: RunRefusalReason };
 
 /**
- * Writes the pending runs, in the order of workflow and contact, in the caller's transaction, and has the queue told after its commit. A contact that may not
+ * Writes the pending runs, in the order of workflow and contact and, of one contact in one workflow, in the order given, in the caller's transaction, and has the queue told after its commit. A contact that may not
  * enter (again) gets no run and a recorded refusal instead; a conflict of one never touches the others.
  */
 export async function startRuns(tx: Tx, planned: readonly PlannedRun[]): Promise<Started[]> {
-  const inOrder = [...planned].sort((a, b) => (orderOf(a) < orderOf(b) ? -1 : 1));
+  const inOrder = [...planned].sort(inWritingOrder);
   const barred = await enterLedger(tx, inOrder);
   const tried = inOrder.filter((plan) => !barred.has(plan)).map((plan) => ({ plan, id: newId(), claimId: newId() }));
   const inserted = await insertRuns(tx, tried);
@@ -49,8 +49,10 @@ export async function startRuns(tx: Tx, planned: readonly PlannedRun[]): Promise
 }
 
 /** Everybody who starts runs writes them in this order, so that two who meet on a unique key wait for each other in one direction only. */
-function orderOf({ workflowId, contactId }: PlannedRun): string {
-  return `${workflowId}:${contactId ?? ''}`;
+function inWritingOrder(a: PlannedRun, b: PlannedRun): number {
+  if (a.workflowId !== b.workflowId) return a.workflowId < b.workflowId ? -1 : 1;
+  const [one, other] = [a.contactId ?? '', b.contactId ?? ''];
+  return one === other ? 0 : one < other ? -1 : 1;
 }
 
 /** Re-entry `never`: who stands in the ledger already may not enter. */
@@ -82,23 +84,24 @@ async function insertRuns(tx: Tx, tried: readonly { plan: PlannedRun; id: string
     node: plan.node,
     is_told: planWakeUp(tx, { runId: id, claimId, delayMs: 0 }),
     reentry_key: plan.reentry === 'after_finishing' && plan.contactId !== null ? `${plan.workflowId}:${plan.contactId}` : null,
+    context: plan.context,
   }));
   const inserted = await rows<{ id: string }>(
     tx,
-    `INSERT INTO runs (id, claim_id, workflow_id, version_id, contact_id, event_id, node, reentry_key, state, seq, due_at, woken_at)
-     SELECT id, claim_id, workflow_id, version_id, contact_id, event_id, node, reentry_key, 'pending', 1, onward_now(), CASE WHEN is_told THEN clock_timestamp() END
-     FROM jsonb_to_recordset($1::jsonb)
-       AS one (ord integer, id uuid, claim_id uuid, workflow_id uuid, version_id uuid, contact_id uuid, event_id text, node text, is_told boolean, reentry_key text)
-     ORDER BY ord
-     ON CONFLICT DO NOTHING RETURNING id`,
+    `WITH one AS MATERIALIZED (
+       SELECT * FROM jsonb_to_recordset($1::jsonb) AS one (ord integer, id uuid, claim_id uuid, workflow_id uuid, version_id uuid, contact_id uuid,
+         event_id text, node text, is_told boolean, reentry_key text, context jsonb)
+     ), started AS (
+       INSERT INTO runs (id, claim_id, workflow_id, version_id, contact_id, event_id, node, reentry_key, state, seq, due_at, created_at, woken_at)
+       SELECT id, claim_id, workflow_id, version_id, contact_id, event_id, node, reentry_key, 'pending', 1, clock.now, clock.now, CASE WHEN is_told THEN clock_timestamp() END
+       FROM one, (SELECT onward_now() AS now) AS clock ORDER BY ord
+       ON CONFLICT DO NOTHING RETURNING id
+     ), kept AS (INSERT INTO run_contexts (run_id, context) SELECT id, context FROM one JOIN started USING (id))
+     SELECT id FROM started`,
     [storableJson(records)],
   );
   const ids = new Set(inserted.map(({ id }) => id));
   if (ids.size < tried.length) dropWakeUps(tx, new Set(tried.flatMap(({ id }) => (ids.has(id) ? [] : [id]))));
-  const contexts = tried.filter(({ id }) => ids.has(id)).map(({ id, plan }) => ({ run_id: id, context: plan.context }));
-  if (contexts.length > 0) {
-    await change(tx, `INSERT INTO run_contexts SELECT * FROM jsonb_populate_recordset(null::run_contexts, $1::jsonb)`, [storableJson(contexts)]);
-  }
   return ids;
 }
 

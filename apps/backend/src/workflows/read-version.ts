@@ -56,6 +56,11 @@ export class VersionReader {
     return version;
   }
 
+  /** What `get` would answer without reading: undefined for a version that was not read yet, or long ago. */
+  peek(versionId: string): Version | undefined {
+    return this.cached.get(versionId);
+  }
+
   private async read(tx: Tx | DataSource, versionId: string): Promise<Version> {
     const [row] = await rows<{ workflowId: string; number: number; graph: Graph; settings: unknown }>(
       tx,

@@ -25,7 +25,10 @@ export async function mailBench() {
   await source.initialize();
   const bus = new EventBus();
   const emitted: EmittedEvent[] = [];
-  bus.register({ wants: async () => true, dispatch: async (_, event) => (emitted.push(event), []) });
+  bus.register({
+    wants: async () => true,
+    listenersOf: async () => ({ want: () => true, dispatch: async (events) => (emitted.push(...events), events.map(() => [])) }),
+  });
   const told: Outbox[] = [];
   const teller = { tell: (outbox: Outbox) => void told.push(outbox), takes: () => true };
 
