@@ -54,6 +54,9 @@ const LOCK = `
 const LOCK_ONE = `${LOCK} WHERE runs.id = $1 FOR UPDATE OF runs`;
 const LOCK_MANY = `${LOCK} WHERE runs.id = ANY($1::uuid[]) ORDER BY runs.id FOR UPDATE OF runs SKIP LOCKED`;
 
+/** Many wait for one in a transaction they share, so it waits for nobody's lock longer than this; who is alone has the usual time. */
+const WAIT_BRIEFLY = `SELECT set_config('lock_timeout', '300ms', true)`;
+
 type LockedRow = Run & { workflowName: string; workflowStatus: string; now: Date; realNow: Date };
 
 /** Locks a run by its id alone and reads it. Null when there is none. */
@@ -64,6 +67,7 @@ export async function lockRun(tx: Tx, runId: string): Promise<Checkpoint | null>
 
 /** Locks runs that share a transaction and reads them, with the attempts of the step each stands on. Left out: one that is not there, or held by somebody else. */
 export async function lockRuns(tx: Tx, runIds: readonly string[]): Promise<Checkpoint[]> {
+  await prepared(tx, WAIT_BRIEFLY, []);
   const group = new Group(tx, true);
   const checkpoints = (await prepared<LockedRow>(tx, LOCK_MANY, [runIds])).map((found) => checkpointOf(group, found));
   await Promise.all(checkpoints.map((checkpoint) => attemptsOf(checkpoint, checkpoint.run.seq)));
