@@ -18,9 +18,9 @@ export const PLANTED_BUGS: readonly PlantedBug[] = [
   {
     rule: 1,
     what: 'an event is kept under an id of ours instead of its own',
-    file: 'apps/backend/src/triggers/event/accept-event.ts',
-    from: 'id: input.id ?? newId(),',
-    to: 'id: newId(),',
+    file: 'apps/backend/src/triggers/event/accept-events.ts',
+    from: 'id: input.id ?? newId(), bodyHash',
+    to: 'id: newId(), bodyHash',
     folder: 'apps/backend',
     test: 'test/events/events.test.ts',
     title: 'the same id sent again gives the same answer',
