@@ -1,16 +1,16 @@
 import { randomUUID } from 'node:crypto';
-import { FRAME_PATTERN, FRAME_VERSION, type FrameItem } from '@onward/contracts/frame';
+import { FRAME_PATTERN, type FrameItem } from '@onward/contracts/frame';
 import type { OutboundRequest } from '@onward/contracts/outbound';
 import type { Outcome } from '@onward/contracts/outcome';
 import type { ReplyOf, RuntimePattern, Tally, Verb } from '@onward/contracts/patterns';
 import type { PlanNode } from '@onward/contracts/plan';
 import type { WakeUp } from '@onward/contracts/queues';
 import type { TargetLimits } from '@onward/contracts/targets';
-import { callFrame } from '@onward/wire/call-frame';
 import type { BackendClient } from '@onward/wire/client';
 import type { FailPoints } from '@onward/wire/fail-points';
 import { RpcFault } from '@onward/wire/faults';
 import { judge } from '@onward/workflow-graph/judge';
+import type { FrameBatcher } from './frame-batcher.js';
 import type { Held, Leases } from './leases.js';
 import type { PlanCache } from './plan-cache.js';
 
@@ -52,6 +52,7 @@ type AnyReply = ReplyOf<RuntimePattern>;
 export class Conversation {
   constructor(
     private readonly client: BackendClient,
+    private readonly frames: FrameBatcher,
     private readonly leases: Leases,
     private readonly plans: PlanCache,
     private readonly failPoints: FailPoints,
@@ -136,10 +137,9 @@ export class Conversation {
     };
   }
 
-  /** One frame for one run. An item that threw at the backend is thrown here: what happened is unknown. */
+  /** The items of one run, in the same frame. One that threw at the backend is thrown here: what happened is unknown. */
   private async send(items: FrameItem[]): Promise<(AnyReply | undefined)[]> {
-    const answer = await callFrame(this.client, { v: FRAME_VERSION, runs: [{ items }] });
-    const replies = answer.runs[0]?.replies ?? [];
+    const replies = await this.frames.send(items);
     return replies.map((one) => {
       if ('error' in one) throw new RpcFault(FRAME_PATTERN, one.error.code, one.error.detail);
       return one.reply as unknown as AnyReply;

@@ -6,6 +6,7 @@
  */
 import { randomUUID } from 'node:crypto';
 import { setMaxListeners } from 'node:events';
+import { FRAME_PATTERN } from '@onward/contracts/frame';
 import { BackendClient } from '@onward/wire/client';
 import { FailPoints } from '@onward/wire/fail-points';
 import { waitForPort } from '@onward/wire/wait-for-port';
@@ -13,6 +14,8 @@ import { settled, within } from '@onward/wire/wind-down';
 import type { Logger } from 'pino';
 import { Conversation, type Rest } from './conversation.js';
 import { drive } from './drive.js';
+import { FrameBatcher } from './frame-batcher.js';
+import { IntakeGate } from './intake-gate.js';
 import { Leases } from './leases.js';
 import { createPerform } from './perform.js';
 import { PlanCache } from './plan-cache.js';
@@ -49,16 +52,25 @@ export async function startWorker(settings: Settings, log: Logger, { signal }: {
   const failPoints = new FailPoints(settings.failPoints);
   const targets = new Targets({ ...settings, log, workers: () => leases.workers });
   const leases = new Leases(renewing, randomUUID(), settings.leaseMs, () => targets.report());
-  const backend = new Conversation(client, leases, new PlanCache(), failPoints);
+  const gate = new IntakeGate(settings.concurrency, stopping.signal);
+  const frames = new FrameBatcher((text, options) => client.callWithText(FRAME_PATTERN, text, options), {
+    timeoutMs: settings.backend.timeoutMs,
+    noteFrame: (tookMs) => gate.noteFrame(tookMs),
+  });
+  const backend = new Conversation(client, frames, leases, new PlanCache(), failPoints);
   const perform = createPerform({ allow: settings.allow, cut: cut.signal, targets, failPoints, secret: settings.backend.secret });
   const inHand = new Set<Promise<Rest>>();
   const wakeUps = takeWakeUps({
     ...settings,
     log,
-    handle: (wakeUp, callId) => {
+    handle: async (wakeUp, callId) => {
+      if ((await gate.enter()) === 'stopping') return giveBack();
       const driving = drive(wakeUp, callId, { backend, perform, stopping: stopping.signal });
       inHand.add(driving);
-      return driving.finally(() => inHand.delete(driving));
+      return driving.finally(() => {
+        inHand.delete(driving);
+        gate.leave();
+      });
     },
   });
   leases.start();
@@ -80,4 +92,9 @@ export async function startWorker(settings: Settings, log: Logger, { signal }: {
       renewing.close();
     },
   };
+}
+
+/** For a wake-up that nothing was begun for: another worker is handed it at once. */
+function giveBack(): Rest {
+  return { kind: 'not_due', dueAt: new Date().toISOString(), inMs: 0 };
 }

@@ -1,5 +1,6 @@
 /** The parts of a worker without its queue, on a real connection to a scripted backend. Everything is closed when its test is over. */
 import { randomUUID } from 'node:crypto';
+import { FRAME_PATTERN } from '@onward/contracts/frame';
 import type { WakeUp } from '@onward/contracts/queues';
 import type { TargetReport } from '@onward/contracts/targets';
 import { BackendClient } from '@onward/wire/client';
@@ -7,6 +8,7 @@ import { FailPoints } from '@onward/wire/fail-points';
 import { pino } from 'pino';
 import { onTestFinished } from 'vitest';
 import { Conversation } from '../src/conversation.js';
+import { FrameBatcher } from '../src/frame-batcher.js';
 import { Leases } from '../src/leases.js';
 import { PlanCache } from '../src/plan-cache.js';
 import { Targets } from '../src/targets/targets.js';
@@ -25,12 +27,13 @@ export async function startParts(
   const client = new BackendClient({ ...backend, timeoutMs: 10_000 });
   const leases = new Leases(client, WORKER_ID, leaseMs, report);
   const plans = new PlanCache();
+  const frames = new FrameBatcher((text, options) => client.callWithText(FRAME_PATTERN, text, options), { timeoutMs: 10_000 });
   onTestFinished(async () => {
     leases.stop();
     client.close();
     await backend.close();
   });
-  return { backend, client, leases, plans, conversation: new Conversation(client, leases, plans, new FailPoints()) };
+  return { backend, client, leases, plans, conversation: new Conversation(client, frames, leases, plans, new FailPoints()) };
 }
 
 export function newWakeUp(): WakeUp {

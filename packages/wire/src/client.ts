@@ -8,20 +8,16 @@
  *
  * Not promised: any order among calls, and that a call that threw has not been carried out.
  */
-import type { ErrorCode } from '@onward/contracts/errors';
 import { PATTERNS, type Pattern, type PatternReply, type PatternRequest } from '@onward/contracts/frame';
 import { RPC_TIMEOUT_MS } from '@onward/contracts/patterns';
 import { CodecError, encodeMessage, stringify } from './codec.js';
 import { Connection, type Sent } from './connection.js';
-import { ClientClosed, RpcFault, RpcTimeout } from './faults.js';
+import { ClientClosed, PASSING, RpcFault, RpcTimeout } from './faults.js';
 import { type Interruption, Patience } from './patience.js';
 import { sign } from './signing.js';
 
 const MIN_PAUSE_MS = 200;
 const MAX_PAUSE_MS = 2_000;
-
-/** The errors that pass by themselves: the call is sent again. */
-const PASSING: ReadonlySet<ErrorCode> = new Set<ErrorCode>(['draining', 'unavailable']);
 
 /** The part of a pino logger that is used here. */
 export interface Log {
@@ -65,9 +61,18 @@ export class BackendClient {
   }
 
   /** Asks the backend and answers its reply, checked against the pattern. Throws RpcFault, RpcTimeout, ClientClosed or the signal's reason. */
-  async call<P extends Pattern>(pattern: P, data: PatternRequest<P>, { signal, timeoutMs = this.#timeoutMs }: CallOptions = {}): Promise<PatternReply<P>> {
+  async call<P extends Pattern>(pattern: P, data: PatternRequest<P>, options: CallOptions = {}): Promise<PatternReply<P>> {
+    options.signal?.throwIfAborted();
+    return this.callWithText(
+      pattern,
+      encoded(pattern, () => stringify(data)),
+      options,
+    );
+  }
+
+  /** The same for data that is JSON text already. */
+  async callWithText<P extends Pattern>(pattern: P, body: string, { signal, timeoutMs = this.#timeoutMs }: CallOptions = {}): Promise<PatternReply<P>> {
     signal?.throwIfAborted();
-    const body = encoded(pattern, () => stringify(data));
     const patience = this.#wait({ timeoutMs, signal });
     let lastReason: string | null = null;
     try {

@@ -4,6 +4,9 @@
  */
 import { ERRORS, type ErrorCode } from '@onward/contracts/errors';
 
+/** The errors that pass by themselves: what was answered with one is sent again. */
+export const PASSING: ReadonlySet<ErrorCode> = new Set<ErrorCode>(['draining', 'unavailable']);
+
 /** The backend, or this side's check of size or shape, answered with an error of the catalogue that sending again cannot cure. */
 export class RpcFault extends Error {
   override readonly name = 'RpcFault';

@@ -1,11 +1,11 @@
 /**
- * The places at one target: so many requests at once and no more, whatever becomes of them. Bottleneck keeps the order and the number; a
+ * The places at one target: so many requests at once and no more, whatever becomes of them. p-limit keeps the order and the number; a
  * place is given back only by whoever holds it, so a send that hangs keeps its own.
  *
  * Nobody queues for long: whoever would wait over a second by what sends took lately is told `busy` at once, and so is whoever has waited
  * two. Nothing is dropped: everybody who enters gets an answer.
  */
-import Bottleneck from 'bottleneck';
+import pLimit, { type LimitFunction } from 'p-limit';
 import type { Left, Waiting } from './waiting.js';
 
 const EXPECTS_AT_MOST_MS = 1_000;
@@ -27,7 +27,7 @@ export function expectWait({ ahead, places, lastMs, oldestMs }: { ahead: number;
 }
 
 export class Places {
-  private readonly limiter: Bottleneck;
+  private readonly limit: LimitFunction;
   /** When each place in use was taken; the first is the oldest. */
   private readonly takenAtMs = new Map<symbol, number>();
   private readonly lastMs: number[] = [];
@@ -37,7 +37,7 @@ export class Places {
     private max: number,
     private readonly waiting: Waiting,
   ) {
-    this.limiter = new Bottleneck({ maxConcurrent: max });
+    this.limit = pLimit(max);
   }
 
   get sending(): number {
@@ -53,7 +53,7 @@ export class Places {
   resize(max: number): void {
     if (max === this.max) return;
     this.max = max;
-    this.limiter.updateSettings({ maxConcurrent: max });
+    this.limit.concurrency = max;
   }
 
   async enter(signals: readonly AbortSignal[]): Promise<Place | { kind: 'busy' } | Left> {
@@ -67,7 +67,7 @@ export class Places {
         late: { kind: 'busy' },
         signals,
         begin: (arrive) => {
-          void this.limiter.schedule(
+          void this.limit(
             () =>
               new Promise<void>((free) => {
                 const key = Symbol();
@@ -77,7 +77,7 @@ export class Places {
                   this.remember(performance.now() - takenAtMs);
                   free();
                 };
-                // Whoever has left keeps its turn in Bottleneck's queue and passes it on.
+                // Whoever has left keeps its turn in the queue and passes it on.
                 if (arrive({ kind: 'place', giveBack })) this.takenAtMs.set(key, takenAtMs);
                 else free();
               }),
