@@ -14,9 +14,15 @@ import { readSettings } from './settings.js';
 import { endAll } from './started.js';
 import type { Bench, Group, Row } from './target.js';
 import { bursts } from './targets/bursts.js';
+import { forward } from './targets/forward.js';
+import { intake } from './targets/intake.js';
+import { kills } from './targets/kills.js';
+import { triggerLatency, waitLateness } from './targets/latency.js';
+import { n8n } from './targets/n8n.js';
+import { workers } from './targets/workers.js';
 import { toRecord, writeTable } from './write-table.js';
 
-const GROUPS: readonly Group[] = [bursts];
+const GROUPS: readonly Group[] = [bursts, n8n, triggerLatency, workers, forward, waitLateness, intake, kills];
 const RUNS = 2_000;
 const QUICK_RUNS = 300;
 const OUTPUT = fileURLToPath(new URL('../../../.onward/bench', import.meta.url));
