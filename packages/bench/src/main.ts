@@ -1,0 +1,82 @@
+/**
+ * `pnpm bench`: measures Onward and its peers on the same work on this machine, prints a table, keeps it in .onward/bench/latest.json, and
+ * ends with 0 when every must that was run is met. How it is measured and what it may be used for stands in docs/performance.md.
+ */
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { cpus } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { failed, judge } from './judge.js';
+import { installPeers } from './peers.js';
+import { type Plan, readArguments } from './read-arguments.js';
+import { startServers } from './servers.js';
+import { readSettings } from './settings.js';
+import { endAll } from './started.js';
+import type { Bench, Group, Row } from './target.js';
+import { bursts } from './targets/bursts.js';
+import { forward } from './targets/forward.js';
+import { intake } from './targets/intake.js';
+import { kills } from './targets/kills.js';
+import { triggerLatency, waitLateness } from './targets/latency.js';
+import { n8n } from './targets/n8n.js';
+import { workers } from './targets/workers.js';
+import { toRecord, writeTable } from './write-table.js';
+
+const GROUPS: readonly Group[] = [bursts, n8n, triggerLatency, workers, forward, waitLateness, intake, kills];
+const RUNS = 2_000;
+const QUICK_RUNS = 300;
+const OUTPUT = fileURLToPath(new URL('../../../.onward/bench', import.meta.url));
+
+const startedAt = performance.now();
+const say = (line: string): void => void process.stderr.write(`${((performance.now() - startedAt) / 1_000).toFixed(0).padStart(5)} s  ${line}\n`);
+
+try {
+  process.exitCode = (await bench(readArguments(process.argv.slice(2)))) ? 0 : 1;
+} catch (error) {
+  process.stderr.write(`${error instanceof Error ? (error.stack ?? error.message) : String(error)}\n`);
+  process.exitCode = 1;
+}
+process.exit();
+
+async function bench({ only, isQuick, repetitions }: Plan): Promise<boolean> {
+  const { node, versions } = installPeers(say);
+  const servers = await startServers();
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => void endAll().finally(() => process.exit(130)));
+  const rows: Row[] = [];
+  try {
+    const context: Bench = { servers, node, ...readSettings(), isQuick, repetitions, runs: isQuick ? QUICK_RUNS : RUNS, say };
+    for (const group of GROUPS) rows.push(...(await runGroup(group, only, context)));
+  } finally {
+    await servers.stop();
+  }
+  rows.sort((a, b) => numberOf(a.target.id) - numberOf(b.target.id));
+  const of = Object.entries({ Postgres: servers.versions.postgres, Valkey: servers.versions.valkey, ...versions });
+  process.stdout.write(
+    `${writeTable(rows)}\n\n${cpus().length} CPUs (${cpus()[0]?.model ?? 'unknown'}), ${of.map(([name, version]) => `${name} ${version}`).join(', ')}; `,
+  );
+  process.stdout.write(`${repetitions} repetitions of ${isQuick ? QUICK_RUNS : RUNS} runs; medians [min..max]\n`);
+  mkdirSync(OUTPUT, { recursive: true });
+  writeFileSync(join(OUTPUT, 'latest.json'), `${JSON.stringify(rows.map(toRecord), null, 2)}\n`);
+  return rows.every(({ verdict }) => verdict !== 'fail');
+}
+
+async function runGroup(group: Group, only: readonly string[], context: Bench): Promise<Row[]> {
+  const targets = group.targets.filter(({ id }) => only.length === 0 || only.includes(id.split(' ', 1)[0] ?? ''));
+  if (targets.length === 0) return [];
+  try {
+    const samples = await group.measure(context, new Set(targets.map(({ id }) => id)));
+    return targets.map((target) =>
+      judge(
+        target,
+        samples.find(({ id }) => id === target.id),
+      ),
+    );
+  } catch (error) {
+    context.say(error instanceof Error ? (error.stack ?? error.message) : String(error));
+    return targets.map((target) => failed(target, error));
+  }
+}
+
+function numberOf(id: string): number {
+  return Number(id.slice(1).split(' ', 1)[0]);
+}

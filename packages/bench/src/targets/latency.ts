@@ -1,0 +1,106 @@
+/**
+ * P7: from sending the POST of an event to its first step's request reaching a target in this process, at five a second. The step's intent
+ * is committed before its request leaves, so this is later than the committed start: an upper bound, and measured by one clock.
+ *
+ * P13: from the instant a wait is due to the committed row of the step behind it, at light load; both instants are the database's.
+ */
+import { setTimeout as pause } from 'node:timers/promises';
+import { emailOf, forwardStep, publish, tagSteps, writeContacts } from '../journeys.js';
+import { median, percentile } from '../median.js';
+import type { Onward } from '../onward.js';
+import { startTarget, type TargetServer } from '../target-server.js';
+import type { Bench, Group, Sample, Target } from '../target.js';
+import { until } from '../until.js';
+import { withOnward } from '../with-onward.js';
+import { round } from '../write-table.js';
+
+const EVERY_MS = 200;
+const WARM_UP = 15;
+const WAITS = 40;
+
+const ms = (id: string, what: string, must: number | null, aim: number | null): Target => ({ id, what, unit: 'ms', judged: 'value', better: 'lower', must, aim });
+
+export const triggerLatency: Group = {
+  targets: [
+    ms('P7 p50', 'from sending an event to its first step, median', 8, 5),
+    ms('P7 p99', 'from sending an event to its first step, 99 %', 40, 20),
+    ms('P7 after 201 p50', 'from the answer to an event to its first step, median', null, null),
+  ],
+  async measure(bench) {
+    const all = [];
+    for (let nth = 1; nth <= bench.repetitions; nth += 1) {
+      bench.say(`${nth}/${bench.repetitions} trigger to first step`);
+      all.push(await measureTriggers(bench, bench.isQuick ? 60 : 150));
+    }
+    const note = `request seen by the target; ${all[0]?.sent.length ?? 0} starts`;
+    return [
+      { id: 'P7 p50', values: all.map(({ sent }) => median(sent)), note },
+      { id: 'P7 p99', values: all.map(({ sent }) => percentile(sent, 0.99)), note },
+      { id: 'P7 after 201 p50', values: all.map(({ answered }) => median(answered)) },
+    ];
+  },
+};
+
+async function measureTriggers(bench: Bench, count: number): Promise<{ sent: number[]; answered: number[] }> {
+  const target = await startTarget();
+  try {
+    return await withOnward({ ...bench, env: { EGRESS_ALLOW: target.host } }, (onward) => sendSlowly(onward, target, count));
+  } finally {
+    await target.close();
+  }
+}
+
+async function sendSlowly(onward: Onward, target: TargetServer, count: number): Promise<{ sent: number[]; answered: number[] }> {
+  await writeContacts(onward.query, 100);
+  await publish(onward.api, 'latency', [forwardStep('call', `http://${target.host}/{{ event.nth }}`)]);
+  const sentAt: number[] = [];
+  const answeredAt: number[] = [];
+  const total = WARM_UP + count;
+  for (let nth = 0; nth < total; nth += 1) {
+    const next = performance.now() + EVERY_MS;
+    sentAt.push(performance.now());
+    await onward.api.must('POST', '/events', { type: 'latency', contact: { email: emailOf(nth % 100) }, payload: { nth: String(nth) } });
+    answeredAt.push(performance.now());
+    await pause(Math.max(0, next - performance.now()));
+  }
+  await until('every first step has called', () => Promise.resolve(target.firstCalls.size === total), { withinMs: 60_000 });
+  const since = (instants: readonly number[]) => instants.slice(WARM_UP).map((at, index) => (target.firstCalls.get(`/${WARM_UP + index}`) ?? Number.NaN) - at);
+  return { sent: since(sentAt), answered: since(answeredAt) };
+}
+
+export const waitLateness: Group = {
+  targets: [ms('P13', 'lateness of a due wait at light load, 99 %', 500, 100), ms('P13 p50', 'the same, median', null, null)],
+  async measure(bench): Promise<Sample[]> {
+    const all: number[][] = [];
+    for (let nth = 1; nth <= bench.repetitions; nth += 1) {
+      bench.say(`${nth}/${bench.repetitions} waits that come due`);
+      all.push(await withOnward(bench, measureWaits));
+      bench.say(`    ${round(median(all.at(-1) ?? []))} ms`);
+    }
+    const note = `${WAITS} waits of a minute, 2 a second`;
+    return [
+      { id: 'P13', values: all.map((one) => percentile(one, 0.99)), note },
+      { id: 'P13 p50', values: all.map((one) => median(one)) },
+    ];
+  },
+};
+
+async function measureWaits(onward: Onward): Promise<number[]> {
+  await writeContacts(onward.query, WAITS);
+  const workflowId = await publish(onward.api, 'wait', [{ id: 'pause', type: 'wait', config: { kind: 'duration', duration: 'PT1M' } }, ...tagSteps(1)]);
+  for (let nth = 0; nth < WAITS; nth += 1) {
+    await onward.api.must('POST', '/events', { type: 'wait', contact: { email: emailOf(nth) } });
+    await pause(500);
+  }
+  const waiting = `SELECT id, due_at AS "dueAt" FROM runs WHERE workflow_id = $1 AND state = 'waiting'`;
+  await until('all wait', async () => (await onward.query(waiting, [workflowId])).length === WAITS, { withinMs: 30_000 });
+  await onward.query(`CREATE TABLE bench_due AS ${waiting.replace('$1', `'${workflowId}'`)}`);
+  await until('all have ended', async () => (await onward.query('SELECT 1 FROM runs WHERE ended_at IS NULL')).length === 0, { withinMs: 180_000, everyMs: 500 });
+  const found = await onward.query<{ lateMs: number }>(
+    `SELECT extract(epoch FROM attempts.started_at - bench_due."dueAt")::float8 * 1000 AS "lateMs"
+     FROM bench_due JOIN attempts ON run_id = bench_due.id WHERE node = 's1' AND n = 1`,
+  );
+  if (found.length !== WAITS) throw new Error(`Wanted ${WAITS} steps behind waits, found ${found.length}`);
+  if (found.some(({ lateMs }) => lateMs < 0)) throw new Error('A wait was early');
+  return found.map(({ lateMs }) => lateMs);
+}
