@@ -22,7 +22,9 @@ const peer = await start({
   },
 });
 
-process.on('message', async ({ command, runs }) => {
+process.on('message', (message) => void obey(message));
+
+async function obey({ command, runs }) {
   if (command === 'stop') {
     setTimeout(() => process.exit(0), 3_000);
     await peer.close();
@@ -39,6 +41,6 @@ process.on('message', async ({ command, runs }) => {
   const startedAt = performance.now();
   await Promise.all([peer.startRuns(ids), ended]);
   process.send({ kind: 'done', seconds: (performance.now() - startedAt) / 1_000 });
-});
+}
 process.on('disconnect', () => process.exit(0));
 process.send({ kind: 'ready' });

@@ -34,7 +34,8 @@ export type OnwardPlan = {
 export type Onward = {
   api: Api;
   query: Query;
-  databaseUrl: string;
+  /** One transaction that is rolled back after `work`; `ask` answers how many rows there were. */
+  transact(work: (ask: (sql: string, parameters?: unknown[]) => Promise<number>) => Promise<void>): Promise<void>;
   backend: Supervised;
   workers: readonly Supervised[];
   /** Of the backend and the workers that live now. */
@@ -124,7 +125,17 @@ export async function startOnward({ servers, node, path, workers: wanted = 1, en
     if (found === undefined) throw new Error(`${name} is not running; the last it said:\n${lines.join('\n')}`);
     return found;
   };
-  return { api, query, databaseUrl, backend, workers, pids: () => ({ backend: [pidOf(backend)], worker: workers.map(pidOf) }), addWorker, close };
+  const transact: Onward['transact'] = async (work) => {
+    const client = await pool.connect();
+    try {
+      await client.query('BEGIN');
+      await work(async (sql, parameters = []) => (await client.query(sql, parameters)).rowCount ?? 0);
+    } finally {
+      await client.query('ROLLBACK');
+      client.release();
+    }
+  };
+  return { api, query, transact, backend, workers, pids: () => ({ backend: [pidOf(backend)], worker: workers.map(pidOf) }), addWorker, close };
 }
 
 async function emptyValkey(url: string): Promise<void> {

@@ -16,7 +16,15 @@ const EVENT = 'killed';
 
 export const kills: Group = {
   targets: [
-    { id: 'P17', what: 'runs and steps lost or doubled by a kill of backend and worker in a burst', unit: '', judged: 'value', better: 'lower', must: 0, aim: 0 },
+    {
+      id: 'P17',
+      what: 'runs and steps lost or doubled by a kill of backend and worker in a burst',
+      unit: '',
+      judged: 'value',
+      better: 'lower',
+      must: 0,
+      aim: 0,
+    },
   ],
   async measure(bench): Promise<Sample[]> {
     const values: number[] = [];

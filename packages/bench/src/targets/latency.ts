@@ -18,7 +18,15 @@ const EVERY_MS = 200;
 const WARM_UP = 15;
 const WAITS = 40;
 
-const ms = (id: string, what: string, must: number | null, aim: number | null): Target => ({ id, what, unit: 'ms', judged: 'value', better: 'lower', must, aim });
+const ms = (id: string, what: string, must: number | null, aim: number | null): Target => ({
+  id,
+  what,
+  unit: 'ms',
+  judged: 'value',
+  better: 'lower',
+  must,
+  aim,
+});
 
 export const triggerLatency: Group = {
   targets: [
@@ -95,7 +103,10 @@ async function measureWaits(onward: Onward): Promise<number[]> {
   const waiting = `SELECT id, due_at AS "dueAt" FROM runs WHERE workflow_id = $1 AND state = 'waiting'`;
   await until('all wait', async () => (await onward.query(waiting, [workflowId])).length === WAITS, { withinMs: 30_000 });
   await onward.query(`CREATE TABLE bench_due AS ${waiting.replace('$1', `'${workflowId}'`)}`);
-  await until('all have ended', async () => (await onward.query('SELECT 1 FROM runs WHERE ended_at IS NULL')).length === 0, { withinMs: 180_000, everyMs: 500 });
+  await until('all have ended', async () => (await onward.query('SELECT 1 FROM runs WHERE ended_at IS NULL')).length === 0, {
+    withinMs: 180_000,
+    everyMs: 500,
+  });
   const found = await onward.query<{ lateMs: number }>(
     `SELECT extract(epoch FROM attempts.started_at - bench_due."dueAt")::float8 * 1000 AS "lateMs"
      FROM bench_due JOIN attempts ON run_id = bench_due.id WHERE node = 's1' AND n = 1`,

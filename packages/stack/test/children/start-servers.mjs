@@ -12,9 +12,11 @@ const answer = {
   valkey: valkey && { pid: valkey.pid, url: valkey.url },
 };
 process.stdout.write(`${JSON.stringify(answer)}\n`);
-process.once('SIGTERM', async () => {
+process.once('SIGTERM', () => void stop());
+process.stdin.resume().once('end', () => process.exit(1)); // whoever started this is gone; the exit asks the servers to end
+
+async function stop() {
   await valkey?.stop();
   await postgres?.stop();
   process.exit(0);
-});
-process.stdin.resume().once('end', () => process.exit(1)); // whoever started this is gone; the exit asks the servers to end
+}

@@ -12,4 +12,4 @@ const child = await supervise({
   log: () => {},
   onStart: (pid) => process.stdout.write(`${pid}\n`),
 });
-process.stdin.resume().once('end', () => child.stop().then(() => process.exit(1))); // whoever started this is gone
+process.stdin.resume().once('end', () => void child.stop().then(() => process.exit(1))); // whoever started this is gone
