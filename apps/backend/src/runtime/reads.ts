@@ -63,7 +63,7 @@ export class Reads {
 
   /** A published version, which most often needs no statement. */
   async version(versions: VersionReader, versionId: string): Promise<Version> {
-    return versions.known(versionId) ?? this.inTurn(() => versions.get(this.tx, versionId));
+    return versions.peek(versionId) ?? this.inTurn(() => versions.get(this.tx, versionId));
   }
 
   /** Is there anything that an event of this type could start or wake? Asked once a transaction. */

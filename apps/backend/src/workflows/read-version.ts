@@ -40,11 +40,6 @@ export class VersionReader {
 
   constructor(private readonly catalogue: ActionCatalogue) {}
 
-  /** The version, if it has been read before. */
-  known(versionId: string): Version | undefined {
-    return this.cached.get(versionId);
-  }
-
   async get(tx: Tx | DataSource, versionId: string): Promise<Version> {
     const version = this.cached.get(versionId) ?? (await this.read(tx, versionId));
     this.cached.delete(versionId);

@@ -8,16 +8,16 @@ import { type Dispatch, type EmittedEvent, EventBus, type EventListener, type Li
 import { LOGGER } from '../../operations/logger.js';
 import type { RunContext } from '../../runs/run-context.entity.js';
 import { type PlannedRun, recordRefusals, type Refusal, type Started, startRuns } from '../../runs/start-runs.js';
+import { type ReadContact, readContacts } from '../../runtime/read-contacts.js';
 import { type Version, VersionReader } from '../../workflows/read-version.js';
 import { type TriggerConfig, triggerConfigSchema } from '../../workflows/workflow-settings.js';
-import { type ListenedContact, readEventContacts } from './read-event-contacts.js';
 
 /** Journeys may set each other off through Onward's own events this many times in a row. */
 export const MAX_EVENT_DEPTH = 10;
 
 /** An active workflow; `trigger` is what its row says, or why that cannot be read. */
 type Listening = { id: string; versionId: string; trigger: TriggerConfig | { fault: unknown } };
-type Match = { event: EmittedEvent; workflow: Listening; contact: ListenedContact | null };
+type Match = { event: EmittedEvent; workflow: Listening; contact: ReadContact | null };
 /** What is to be written for one event and one workflow. */
 type Decision = { planned: PlannedRun } | { refusal: Refusal };
 
@@ -71,7 +71,7 @@ export class EventTrigger implements EventListener, OnModuleInit {
   ): Promise<Dispatch[][]> {
     const heard = events.filter(({ type }) => byType.has(type));
     if (heard.length === 0) return events.map(() => []);
-    const contactOf = await readContacts(tx, heard, [...byType.values()].flat());
+    const contactOf = await findContacts(tx, heard, [...byType.values()].flat());
     const met = heard.flatMap((event) => {
       const contact = contactOf(event);
       return (byType.get(event.type) ?? []).flatMap((workflow) => this.meet({ event, workflow, contact }));
@@ -177,14 +177,14 @@ export class EventTrigger implements EventListener, OnModuleInit {
 }
 
 /** The contact of an event as it stood then, where it was given; read where it was not, or where a filter looks at tags or lists. */
-async function readContacts(
+async function findContacts(
   tx: Tx,
   events: readonly EmittedEvent[],
   workflows: readonly Listening[],
-): Promise<(event: EmittedEvent) => ListenedContact | null> {
+): Promise<(event: EmittedEvent) => ReadContact | null> {
   const areAllRead = workflows.some(looksAtMemberships);
   const ids = events.flatMap(({ contactId, contact }) => (contactId !== null && (areAllRead || !contact) ? [contactId] : []));
-  const read = await readEventContacts(tx, [...new Set(ids)]);
+  const read = await readContacts(tx, [...new Set(ids)]);
   return ({ contactId, contact }) => {
     const found = contactId === null ? null : (read.get(contactId) ?? null);
     return contact ? { ...contact, tags: found?.tags ?? [], lists: found?.lists ?? [] } : found;
@@ -210,7 +210,7 @@ function textOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
-function contextOf(event: EmittedEvent, contact: ListenedContact | null): RunContext {
+function contextOf(event: EmittedEvent, contact: ReadContact | null): RunContext {
   return {
     trigger: 'event',
     event: { id: event.id, type: event.type, occurredAt: event.occurredAt.toISOString(), payload: event.payload },
