@@ -17,7 +17,7 @@ export type Lanes<Item, Answer> = {
 /** In the place of an answer: this one must be handled in a transaction of its own. */
 export const ALONE = Symbol('alone');
 
-export const MAX_LANES = 3;
+export const MAX_LANES = 2;
 export const MAX_TOGETHER = 200;
 export const MAX_ALONE = 8;
 
