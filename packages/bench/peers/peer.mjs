@@ -42,5 +42,6 @@ async function obey({ command, runs }) {
   await Promise.all([peer.startRuns(ids), ended]);
   process.send({ kind: 'done', seconds: (performance.now() - startedAt) / 1_000 });
 }
+
 process.on('disconnect', () => process.exit(0));
 process.send({ kind: 'ready' });

@@ -2,17 +2,18 @@
  * Fills the table with runs that wait for a day and more: one real run is brought to its wait, then copied with ids, event and due time of its
  * own, its context and whole history with it, so every constraint and rule of a resting run holds.
  */
-import { emailOf, publish, writeContacts } from './journeys.js';
+import { emailOf, type GraphNode, publish, writeContacts } from './journeys.js';
 import type { Onward } from './onward.js';
 import type { Query } from './query.js';
 import { until } from './until.js';
 
 const EVENT = 'rests';
+export const longWait: GraphNode = { id: 'pause', type: 'wait', config: { kind: 'duration', duration: 'P2D' } };
 
 /** Answers the workflow's id. Columns that are added later are copied as they are. */
 export async function loadWaitingRuns({ api, query }: Onward, count: number): Promise<string> {
   await writeContacts(query, 1);
-  const workflowId = await publish(api, EVENT, [{ id: 'pause', type: 'wait', config: { kind: 'duration', duration: 'P2D' } }]);
+  const workflowId = await publish(api, EVENT, [longWait]);
   await api.must('POST', '/events', { type: EVENT, contact: { email: emailOf(0) } });
   const find = () => query<{ id: string }>(`SELECT id FROM runs WHERE workflow_id = $1 AND state = 'waiting'`, [workflowId]);
   await until('the run waits', async () => (await find()).length === 1, { withinMs: 60_000 });

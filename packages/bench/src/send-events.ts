@@ -31,7 +31,9 @@ export async function sendBatches(api: Api, { type, count }: EventsPlan): Promis
       events: Array.from({ length: Math.min(BATCH, count - nth * BATCH) }, (_, index) => eventOf(type, nth * BATCH + index)),
     });
   const check = ({ status, body }: Awaited<ReturnType<typeof batchOf>>): void => {
-    if (status < 200 || status > 299) throw new Error(`POST /events/batch answered ${status}: ${JSON.stringify(body).slice(0, 500)}`);
+    const results = Array.isArray(body['results']) ? (body['results'] as { status: number }[]) : [];
+    const refused = status === 200 ? results.find((one) => one.status > 299) : body;
+    if (refused !== undefined || results.length === 0) throw new Error(`POST /events/batch answered ${status}: ${JSON.stringify(refused).slice(0, 500)}`);
   };
   const first = await batchOf(0);
   if (first.status === 404) return false;

@@ -64,6 +64,7 @@ describe('the judgement', () => {
   it('calls what has no values not run, and what threw failed', () => {
     expect(judge(value, undefined).verdict).toBe('not run');
     expect(toRecord(judge(value, undefined)).pass).toBeNull();
+    expect(toRecord(judge({ ...value, must: null }, { id: 'P5', values: [9] })).pass).toBeNull();
     expect(toRecord(failed(value, new Error('lost 3')))).toMatchObject({ pass: false, note: 'lost 3' });
   });
 });

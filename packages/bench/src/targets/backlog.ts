@@ -5,13 +5,15 @@
  */
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
 import { pathToFileURL } from 'node:url';
 import { Redis } from 'ioredis';
 import { burst } from '../burst.js';
-import { STEPS, tagSteps } from '../journeys.js';
-import { loadWaitingRuns } from '../load-waiting-runs.js';
+import { publish, STEPS, tagSteps, writeContacts } from '../journeys.js';
+import { loadWaitingRuns, longWait } from '../load-waiting-runs.js';
 import { median } from '../median.js';
 import type { Onward } from '../onward.js';
+import { sendSingles } from '../send-events.js';
 import type { Bench, Group, Sample } from '../target.js';
 import { until } from '../until.js';
 import { withOnward } from '../with-onward.js';
@@ -24,6 +26,9 @@ const CLAIMED = 100;
 const DUE = 10_000;
 /** Far enough ahead for the rows to be written before they are due. */
 const DUE_IN_SECONDS = 15;
+/** Runs that come to rest by themselves, for what they leave in Valkey. */
+const RESTING = 100;
+const KEYS_SETTLE_MS = 3_000;
 
 export const backlog: Group = {
   targets: [
@@ -52,12 +57,11 @@ export const backlog: Group = {
     let disk: Disk | undefined;
     let keys = 0;
     await withOnward(bench, async (onward) => {
-      const before = await countKeys(bench);
       bench.say(`loading ${note}`);
       const workflowId = await loadWaitingRuns(onward, count);
       disk = await readDisk(onward, count);
       bench.say(`    ${describeDisk(disk)}`);
-      keys = Math.max(0, (await countKeys(bench)) - before) / count;
+      keys = await measureKeys(onward, bench);
       for (let nth = 1; nth <= bench.repetitions; nth += 1) {
         if (wanted.has('P11')) loaded.push(await burstOf(onward, bench));
         if (wanted.has('P12 claim')) claims.push(await measureClaims(onward, workflowId));
@@ -141,6 +145,21 @@ async function readDisk({ query }: Onward, count: number): Promise<Disk> {
 }
 
 const describeDisk = ({ contexts, attempts }: Disk): string => `beside it ${round(contexts)} of context and ${round(attempts)} of attempts`;
+
+/** Of runs that came to rest by themselves: keys there are with a hundred of them beyond those there are with the first. */
+async function measureKeys({ api, query }: Onward, bench: Bench): Promise<number> {
+  const rest = async (type: string, count: number): Promise<number> => {
+    const workflowId = await publish(api, type, [longWait]);
+    await writeContacts(query, count);
+    await sendSingles(api, { type, count });
+    const countWaiting = async () => (await query(`SELECT 1 FROM runs WHERE workflow_id = $1 AND state = 'waiting'`, [workflowId])).length;
+    await until('all wait', async () => (await countWaiting()) === count, { withinMs: 60_000 });
+    await pause(KEYS_SETTLE_MS);
+    return countKeys(bench);
+  };
+  const before = await rest('rests-first', 1);
+  return ((await rest('rests-hundred', RESTING)) - before) / RESTING;
+}
 
 async function countKeys({ servers }: Bench): Promise<number> {
   const valkey = new Redis(servers.valkeyUrl);

@@ -177,11 +177,7 @@ export class EventTrigger implements EventListener, OnModuleInit {
 }
 
 /** The contact of an event as it stood then, where it was given; read where it was not, or where a filter looks at tags or lists. */
-async function findContacts(
-  tx: Tx,
-  events: readonly EmittedEvent[],
-  workflows: readonly Listening[],
-): Promise<(event: EmittedEvent) => ReadContact | null> {
+async function findContacts(tx: Tx, events: readonly EmittedEvent[], workflows: readonly Listening[]): Promise<(event: EmittedEvent) => ReadContact | null> {
   const areAllRead = workflows.some(looksAtMemberships);
   const ids = events.flatMap(({ contactId, contact }) => (contactId !== null && (areAllRead || !contact) ? [contactId] : []));
   const read = await readContacts(tx, [...new Set(ids)]);
