@@ -1,5 +1,6 @@
 import { failed } from '@onward/contracts/outcome';
 import { z } from 'zod';
+import type { ContactChange, Tagging } from '../contacts/change-tags.js';
 import { tagSchema } from '../contacts/contact-input.js';
 import type { Tx } from '../database/sql.js';
 import type { EventBus } from '../events/event-bus.js';
@@ -12,11 +13,9 @@ const configSchema = z.strictObject({
 });
 export type TagConfig = z.infer<typeof configSchema>;
 
-type Change = { kind: 'changed' | 'unchanged' | 'contact_missing' };
-type Tagging = { contactId: string; tag: string; depth: number };
 type TagChange = Pick<Action<TagConfig>, 'type' | 'reentry'> & {
   /** Answers in the order asked. */
-  changeMany(tx: Tx, bus: EventBus, asked: readonly Tagging[]): Promise<Change[]>;
+  changeMany(tx: Tx, bus: EventBus, asked: readonly Tagging[]): Promise<ContactChange[]>;
 };
 
 /** What ADD_TAG and REMOVE_TAG share: the tag is a text filled for the contact, and only which way it changes differs. */

@@ -5,6 +5,8 @@ import type { Action, ActionResult, StepContact } from '../../src/actions/action
 import { moveToList } from '../../src/actions/move-to-list/move-to-list.action.js';
 import { removeTag } from '../../src/actions/remove-tag/remove-tag.action.js';
 import { updateContact } from '../../src/actions/update-contact/update-contact.action.js';
+import { addTagPairs } from '../../src/contacts/add-tag.js';
+import { removeTagPairs } from '../../src/contacts/remove-tag.js';
 import { rows, transact } from '../../src/database/sql.js';
 import { newId } from '../../src/database/new-id.js';
 import type { EventBus } from '../../src/events/event-bus.js';
@@ -57,6 +59,41 @@ const failedWith = (code: string) => ({ outcome: { kind: 'failed', failure: { co
 const deleteContact = () => rows(backend.source, 'DELETE FROM contacts');
 
 describe('ADD_TAG and REMOVE_TAG', () => {
+  it('find a contact missing that is deleted while they wait for it', async () => {
+    let adding: Promise<{ kind: string }[]> | undefined;
+    await transact(backend.source, async (tx) => {
+      await rows(tx, 'DELETE FROM contacts WHERE id = $1', [contact.id]);
+      adding = transact(backend.source, (own) => addTagPairs(own, bus, [{ contactId: contact.id, tag: 'late', depth: 1 }]));
+      const waits = `SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`;
+      await expect.poll(() => rows(backend.source, waits), { timeout: 20_000 }).not.toEqual([]);
+    });
+    expect(await adding).toEqual([{ kind: 'contact_missing' }]);
+  });
+
+  it('change many contacts at once as they would one by one, a pair that comes twice once', async () => {
+    const { id: other } = (await backend.api<StepContact>('POST', '/contacts', { email: 'b@example.test' })).body;
+    const gone = newId();
+    const asked = [
+      { contactId: contact.id, tag: 'x', depth: 1 },
+      { contactId: other, tag: 'y', depth: 2 },
+      { contactId: contact.id, tag: 'x', depth: 3 },
+      { contactId: gone, tag: 'x', depth: 4 },
+      { contactId: contact.id, tag: 'y', depth: 5 },
+    ];
+    const kinds = ['changed', 'changed', 'unchanged', 'contact_missing', 'changed'];
+    for (const [change, type] of [
+      [addTagPairs, 'tag.added'],
+      [removeTagPairs, 'tag.removed'],
+    ] as const) {
+      expect((await transact(backend.source, (tx) => change(tx, bus, asked))).map(({ kind }) => kind)).toEqual(kinds);
+      expect(await emitted()).toEqual(
+        asked.filter((_, index) => kinds[index] === 'changed').map(({ contactId, tag, depth }) => ({ type, contactId, payload: { tag }, depth })),
+      );
+    }
+    const again = ['unchanged', 'unchanged', 'unchanged', 'contact_missing', 'unchanged'];
+    expect((await transact(backend.source, (tx) => removeTagPairs(tx, bus, asked))).map(({ kind }) => kind)).toEqual(again);
+  });
+
   it('change the contact once, say so, and emit in the depth of the step', async () => {
     expect(await perform(addTag(bus), { tag: 'from {{ contact.attributes.city }}' })).toMatchObject({
       ...done({ tag: 'from Lyon', changed: true }),
