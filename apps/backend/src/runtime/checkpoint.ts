@@ -47,21 +47,26 @@ export type Checkpoint = {
 /** A row of `outbound_requests`. */
 export type FrozenRow = { run_id: string; seq: number; request: FrozenRequest; idempotency_key: string; body_hash: string };
 
-const LOCK = `
+const READ = `
   SELECT ${selectList(RUN_COLUMNS, 'runs')}, workflows.name AS "workflowName", workflows.status AS "workflowStatus",
          date_trunc('milliseconds', onward_now()) + interval '1 millisecond' AS now, clock_timestamp() AS "realNow"
   FROM runs JOIN workflows ON workflows.id = runs.workflow_id`;
-const LOCK_ONE = `${LOCK} WHERE runs.id = $1 FOR UPDATE OF runs`;
-const LOCK_MANY = `${LOCK} WHERE runs.id = ANY($1::uuid[]) ORDER BY runs.id FOR UPDATE OF runs SKIP LOCKED`;
+const LOCK_ONE = 'SELECT 1 FROM runs WHERE id = $1 FOR UPDATE';
+const READ_ONE = `${READ} WHERE runs.id = $1`;
+const LOCK_MANY = `${READ} WHERE runs.id = ANY($1::uuid[]) ORDER BY runs.id FOR UPDATE OF runs SKIP LOCKED`;
 
 /** Many wait for one in a transaction they share, so it waits for nobody's lock longer than this; who is alone has the usual time. */
 const WAIT_BRIEFLY = `SELECT set_config('lock_timeout', '300ms', true)`;
 
 type LockedRow = Run & { workflowName: string; workflowStatus: string; now: Date; realNow: Date };
 
-/** Locks a run by its id alone and reads it. Null when there is none. */
+/**
+ * Locks a run by its id alone and reads it. Null when there is none. The lock may have been waited for, so its workflow is read in a later statement,
+ * which sees what was committed meanwhile: a pause, above all.
+ */
 export async function lockRun(tx: Tx, runId: string): Promise<Checkpoint | null> {
-  const [found] = await prepared<LockedRow>(tx, LOCK_ONE, [runId]);
+  await prepared(tx, LOCK_ONE, [runId]);
+  const [found] = await prepared<LockedRow>(tx, READ_ONE, [runId]);
   return found ? checkpointOf(new Group(tx, false), found) : null;
 }
 

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { transactAndTell } from '../../src/database/outbox.js';
-import { change } from '../../src/database/sql.js';
+import { change, rows, transact } from '../../src/database/sql.js';
 import { Queues } from '../../src/operations/queues.js';
 import { RuntimeKit } from '../../src/runtime/runtime-kit.js';
 import { lapseRuns } from '../../src/sweeper/lapse-runs.js';
@@ -41,6 +41,22 @@ test('whoever holds an older epoch is refused as a value and changes nothing', a
   expect(await worker.call('update', { ...at, n: 1, outcome })).toEqual({ kind: 'refused', reason: 'stale_epoch' });
   expect(await worker.call('prepare', { ...ref, renew: true, epoch: 1 })).toEqual({ kind: 'refused', reason: 'stale_epoch' });
   expect([await worker.run(runId), await worker.attempts(runId)]).toEqual(before);
+});
+
+test('a workflow paused while a call waits for its run is found paused when the call has it', async () => {
+  const workflowId = await publish(onward, line(tag('a'), tag('b')));
+  const { runId } = await startRun(onward, workflowId);
+  const { at } = await worker.begin(runId, 1);
+  let advancing: ReturnType<HandWorker['call']> | undefined;
+  await transact(onward.source, async (tx) => {
+    await rows(tx, 'SELECT 1 FROM runs WHERE id = $1 FOR UPDATE', [runId]);
+    advancing = worker.call('advance', at);
+    const waits = `SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`;
+    await expect.poll(() => rows(onward.source, waits), { timeout: 20_000 }).not.toEqual([]);
+    expect((await onward.api('POST', `/workflows/${workflowId}/pause`)).status).toBe(200);
+  });
+  expect(await advancing).toMatchObject({ kind: 'rests', state: 'pending' });
+  expect(await worker.run(runId)).toMatchObject({ node: 'b', isHeld: true });
 });
 
 test('a wake-up of another claim is out of date, and one of a run that does not exist is refused', async () => {
