@@ -1,10 +1,13 @@
 /**
- * Which frames share a transaction. What comes while all lanes are busy waits and goes together in the next: a lane that is free takes what
- * is there at the end of the turn, at most MAX_TOGETHER, and no timer is waited for. One run is in a lane once at a time, so that a repeated
- * frame finds what the first one committed. What a lane could not do together (`alone`) is done one by one, MAX_ALONE at the same time.
+ * Which frames share a transaction, and which have one of their own. Those that come at the same time go together (database/group-commit.ts), at most
+ * MAX_TOGETHER in each of MAX_LANES transactions; what cannot be done together is done one by one, MAX_ALONE at the same time. One run is handled once
+ * at a time, so that a repeated frame finds what the first one committed.
  *
  * Bounded by what workers have in hand: each run has one frame on its way. Nothing here knows what a frame is.
  */
+import pLimit from 'p-limit';
+import { createGroupCommit } from '../database/group-commit.js';
+
 export type Lanes<Item, Answer> = {
   /** Handles many in one transaction and answers each in its place, once it has committed. Throws when nothing was committed. */
   together(items: readonly Item[]): Promise<(Answer | typeof ALONE)[]>;
@@ -17,86 +20,31 @@ export type Lanes<Item, Answer> = {
 /** In the place of an answer: this one must be handled in a transaction of its own. */
 export const ALONE = Symbol('alone');
 
+/** Two make fuller transactions than more do, and need less CPU a step than one or three (docs/decisions/0012). */
 export const MAX_LANES = 2;
 export const MAX_TOGETHER = 200;
 export const MAX_ALONE = 8;
 
-type Waiting<Item, Answer> = { key: string; item: Item; resolve: (answer: Answer | Promise<Answer>) => void };
+/** Answers the function that handles one; of several with the same key one after the other. */
+export function createLanes<Item, Answer>({ together, alone, refuse }: Lanes<Item, Answer>): (key: string, item: Item) => Promise<Answer> {
+  const share = createGroupCommit<Item, Answer | typeof ALONE>({ lanes: MAX_LANES, max: MAX_TOGETHER, flush: together });
+  const placeAlone = pLimit(MAX_ALONE);
+  const last = new Map<string, Promise<unknown>>();
 
-export function createLanes<Item, Answer>({ together, alone, refuse }: Lanes<Item, Answer>) {
-  let waiting: Waiting<Item, Answer>[] = [];
-  const inLanes = new Set<string>();
-  let lanes = 0;
-  let isScheduled = false;
-  const forAlone: Waiting<Item, Answer>[] = [];
-  let busyAlone = 0;
-
-  const schedule = () => {
-    if (isScheduled || lanes === MAX_LANES || waiting.length === 0) return;
-    isScheduled = true;
-    setImmediate(() => {
-      isScheduled = false;
-      while (lanes < MAX_LANES) {
-        const taken = take();
-        if (taken.length === 0) return;
-        void flush(taken);
-      }
-    });
+  const handle = async (item: Item): Promise<Answer> => {
+    const answer = await share(item).catch((error: unknown) => refuse(error) ?? ALONE);
+    return answer === ALONE ? placeAlone(() => alone(item)) : (answer as Answer);
   };
 
-  const take = (): Waiting<Item, Answer>[] => {
-    const taken: Waiting<Item, Answer>[] = [];
-    const left: Waiting<Item, Answer>[] = [];
-    for (const one of waiting) {
-      if (taken.length === MAX_TOGETHER || inLanes.has(one.key)) left.push(one);
-      else {
-        inLanes.add(one.key);
-        taken.push(one);
-      }
-    }
-    waiting = left;
-    return taken;
+  return (key, item) => {
+    const before = last.get(key);
+    const answer = before ? before.then(() => handle(item)) : handle(item);
+    const ended = answer
+      .catch(() => undefined)
+      .finally(() => {
+        if (last.get(key) === ended) last.delete(key);
+      });
+    last.set(key, ended);
+    return answer;
   };
-
-  const leave = ({ key }: Waiting<Item, Answer>) => {
-    inLanes.delete(key);
-    schedule();
-  };
-
-  const flush = async (taken: readonly Waiting<Item, Answer>[]): Promise<void> => {
-    lanes += 1;
-    const answers = await together(taken.map(({ item }) => item)).catch((error: unknown) => {
-      const refusal = refuse(error);
-      return taken.map(() => refusal ?? ALONE);
-    });
-    lanes -= 1;
-    taken.forEach((one, index) => {
-      const answer = answers[index] ?? ALONE;
-      if (answer === ALONE) forAlone.push(one);
-      else {
-        one.resolve(answer as Answer);
-        leave(one);
-      }
-    });
-    while (busyAlone < MAX_ALONE && forAlone.length > 0) void runAlone();
-    schedule();
-  };
-
-  const runAlone = async (): Promise<void> => {
-    busyAlone += 1;
-    for (let one = forAlone.shift(); one; one = forAlone.shift()) {
-      const answer = alone(one.item);
-      one.resolve(answer);
-      await answer.catch(() => undefined);
-      leave(one);
-    }
-    busyAlone -= 1;
-  };
-
-  /** Handles one; of several with the same key one after the other. */
-  return (key: string, item: Item): Promise<Answer> =>
-    new Promise((resolve) => {
-      waiting.push({ key, item, resolve });
-      schedule();
-    });
 }
