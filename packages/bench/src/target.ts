@@ -43,7 +43,6 @@ export type Bench = {
   /** The Node that everything measured runs on. */
   node: string;
   path: string;
-  n8nFolder: string | null;
   isQuick: boolean;
   repetitions: number;
   /** Runs in a burst. */
