@@ -41,8 +41,9 @@ export class VersionReader {
   constructor(private readonly catalogue: ActionCatalogue) {}
 
   async get(tx: Tx | DataSource, versionId: string): Promise<Version> {
-    const version = this.cached.get(versionId) ?? (await this.read(tx, versionId));
-    this.cached.delete(versionId);
+    const known = this.peek(versionId);
+    if (known) return known;
+    const version = await this.read(tx, versionId);
     this.cached.set(versionId, version);
     if (this.cached.size > MAX_CACHED) {
       const oldest = this.cached.keys().next();
@@ -53,7 +54,11 @@ export class VersionReader {
 
   /** What `get` would answer without reading: undefined for a version that was not read yet, or long ago. */
   peek(versionId: string): Version | undefined {
-    return this.cached.get(versionId);
+    const version = this.cached.get(versionId);
+    if (version === undefined) return undefined;
+    this.cached.delete(versionId);
+    this.cached.set(versionId, version);
+    return version;
   }
 
   private async read(tx: Tx | DataSource, versionId: string): Promise<Version> {

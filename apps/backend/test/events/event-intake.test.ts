@@ -19,10 +19,13 @@ const countOf = async (like: string) => (await rows(onward.source, 'SELECT 1 FRO
 const event = (id: string, more: object = {}) => ({ id, type: 'in', contact: { email: `${id}@example.test` }, payload: {}, ...more });
 const many = (prefix: string) => Object.fromEntries(Array.from({ length: 150 }, (_, nth) => [`${prefix}${nth}`, 1]));
 
-test('seven hundred events at once are all accepted, over a pool of four connections', async () => {
+test('seven hundred events at once are all accepted, over a pool of four connections, and share transactions', async () => {
   const answers = await Promise.all(Array.from({ length: 700 }, (_, nth) => onward.api('POST', '/events', event(`crowd${nth}`))));
   expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([201]));
   expect(await countOf('crowd%')).toBe(700);
+  // The transaction that wrote a row stands in its xmin.
+  const transactions = await rows(onward.source, `SELECT DISTINCT xmin::text FROM events WHERE id LIKE 'crowd%'`);
+  expect(transactions.length).toBeLessThan(350);
 }, 120_000);
 
 test('of events at once the one that cannot be taken fails alone', async () => {
