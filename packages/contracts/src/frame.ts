@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { ERRORS, type ErrorCode } from './errors.js';
-import { jsonSchema } from './json.js';
+import { jsonObjectSchema } from './json.js';
 import { MAIL_PATTERNS } from './mail.js';
 import { MAX_TARGET_REPORTS, targetReportSchema } from './targets.js';
 import { RUNTIME_PATTERNS, type RuntimePattern } from './patterns.js';
@@ -21,7 +21,7 @@ export const rpcErrorSchema = z.strictObject({ code: z.enum(errorCodes), detail:
 export type RpcError = z.infer<typeof rpcErrorSchema>;
 
 /** One call inside a frame. `data` is checked against the pattern's own request schema. */
-const frameItemSchema = z.strictObject({ pattern: z.enum(runtimePatterns), data: z.record(z.string(), z.unknown()) });
+const frameItemSchema = z.strictObject({ pattern: z.enum(runtimePatterns), data: jsonObjectSchema });
 export type FrameItem = { pattern: RuntimePattern; data: Record<string, unknown> };
 
 /** What a worker says of itself with every renewal. */
@@ -47,9 +47,7 @@ export const frameReplySchema = z.strictObject({
   v: z.literal(FRAME_VERSION),
   /** How many workers there are; answered to a frame in which a worker speaks of itself. */
   workers: z.number().int().positive().optional(),
-  runs: z.array(
-    z.strictObject({ replies: z.array(z.union([z.strictObject({ reply: z.record(z.string(), jsonSchema) }), z.strictObject({ error: rpcErrorSchema })])) }),
-  ),
+  runs: z.array(z.strictObject({ replies: z.array(z.union([z.strictObject({ reply: jsonObjectSchema }), z.strictObject({ error: rpcErrorSchema })])) })),
 });
 export type FrameReply = z.infer<typeof frameReplySchema>;
 

@@ -9,6 +9,12 @@ export type Json = null | boolean | number | string | Json[] | { [key: string]: 
  */
 export const jsonSchema = z.unknown().refine((value) => value !== undefined, 'is missing') as unknown as z.ZodType<Json>;
 
+/** Accepts any JSON object; its fields are not looked at, for the same reason. */
+export const jsonObjectSchema = z.custom<Record<string, Json>>(
+  (value) => typeof value === 'object' && value !== null && !Array.isArray(value),
+  'must be an object',
+);
+
 const YEAR = { first: 1970, last: 9999 } as const;
 
 /** An instant: RFC 3339 text, from 1970 to 9999 in UTC, as Postgres `timestamptz` and `Date.toISOString()` can both give it back. */

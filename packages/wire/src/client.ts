@@ -10,11 +10,11 @@
  */
 import { PATTERNS, type Pattern, type PatternReply, type PatternRequest } from '@onward/contracts/frame';
 import { RPC_TIMEOUT_MS } from '@onward/contracts/patterns';
-import { CodecError, encodeMessage, stringify } from './codec.js';
+import { CodecError, stringify } from './codec.js';
 import { Connection, type Sent } from './connection.js';
 import { ClientClosed, PASSING, RpcFault, RpcTimeout } from './faults.js';
 import { type Interruption, Patience } from './patience.js';
-import { sign } from './signing.js';
+import { encodePacket, sign } from './signing.js';
 
 const MIN_PAUSE_MS = 200;
 const MAX_PAUSE_MS = 2_000;
@@ -122,7 +122,7 @@ export class BackendClient {
 
   async #send(pattern: Pattern, body: string, patience: Patience): Promise<Sent | Interruption> {
     const id = (++this.#lastId).toString(36);
-    const bytes = encoded(pattern, () => encodeMessage(sign({ secret: this.#target.secret, pattern, body, id }, Date.now())));
+    const bytes = encoded(pattern, () => encodePacket(sign({ secret: this.#target.secret, pattern, body, id }, Date.now())));
     const connection = this.#live ?? (await Promise.race([patience.over, this.#connect()]));
     if (!(connection instanceof Connection)) return connection;
     const sentAtMs = performance.now();

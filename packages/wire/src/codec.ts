@@ -1,5 +1,7 @@
 /**
- * Messages on the internal TCP connection: `<byteLength>#<json>`, one after the other.
+ * Messages on the internal TCP connection, one after the other: `<byteLength>#<json>`, or `<byteLength>#<json of an object>\n<body>`. JSON text as it is
+ * written here has no line break, so the first one ends it; the body is text of any kind, and is the field `body` of the object read. So a
+ * body that is signed as text is neither quoted nor unquoted on its way.
  *
  * The length counts bytes of UTF-8, not characters, so a message may be cut anywhere, also inside a character. Everything
  * that comes in is bounded before it is kept: the length is refused as soon as its digits are read, memory grows with what
@@ -40,17 +42,17 @@ export class CodecError extends Error {
 }
 
 /**
- * The bytes of one message, header included.
+ * The bytes of one message, header included; with `body`, which the value then has no field for, as its text.
  * Throws CodecError `too_large` above MAX_MESSAGE_BYTES and `malformed` for a value JSON has no text for.
  */
-export function encodeMessage(value: unknown): Buffer {
-  const json = stringify(value);
-  const length = json.length > MAX_MESSAGE_BYTES ? json.length : Buffer.byteLength(json);
+export function encodeMessage(value: unknown, body?: string): Buffer {
+  const text = body === undefined ? stringify(value) : `${stringify(value)}\n${body}`;
+  const length = text.length > MAX_MESSAGE_BYTES ? text.length : Buffer.byteLength(text);
   if (length > MAX_MESSAGE_BYTES) throw new CodecError('too_large', `a message of at least ${length} bytes is over the limit of ${MAX_MESSAGE_BYTES}`);
   const header = `${length}#`;
   const bytes = Buffer.allocUnsafe(header.length + length);
   bytes.write(header, 'latin1');
-  bytes.write(json, header.length, 'utf8');
+  bytes.write(text, header.length, 'utf8');
   return bytes;
 }
 
@@ -184,5 +186,12 @@ export class MessageReader {
 
 function decode(bytes: Buffer): unknown {
   if (!isUtf8(bytes)) throw new CodecError('malformed', 'the message is not UTF-8');
-  return parseJson(bytes.toString('utf8'));
+  const text = bytes.toString('utf8');
+  const end = text.indexOf('\n');
+  if (end === -1) return parseJson(text);
+  const head = parseJson(text.slice(0, end));
+  if (typeof head !== 'object' || head === null || Array.isArray(head) || Object.hasOwn(head, 'body')) {
+    throw new CodecError('malformed', 'a body stands behind what is no object, or has one');
+  }
+  return { ...head, body: text.slice(end + 1) };
 }

@@ -10,6 +10,7 @@
  */
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
 import { type RpcError, rpcErrorSchema } from '@onward/contracts/frame';
+import { encodeMessage } from './codec.js';
 import { type NonceMemory, WINDOW_MS } from './nonce-memory.js';
 
 /** A call on its way to the backend. `at` is the signer's clock in ms since 1970; `mac` is 64 hex digits; `body` is JSON text. */
@@ -31,6 +32,11 @@ const MAC = /^[0-9a-f]{64}$/;
 export function sign({ secret, pattern, body, id }: { secret: string; pattern: string; body: string; id: string }, now: number): Packet {
   const nonce = randomBytes(16).toString('base64url');
   return { id, pattern, auth: { at: now, nonce, mac: macOf({ secret, at: now, nonce, id, pattern, body }).toString('hex') }, body };
+}
+
+/** The bytes of a packet. Throws CodecError. */
+export function encodePacket({ body, ...head }: Packet): Buffer {
+  return encodeMessage(head, body);
 }
 
 /**
@@ -70,7 +76,7 @@ export function readAnswer(message: unknown): Answer | null {
 }
 
 function macOf({ secret, at, nonce, id, pattern, body }: { secret: string; at: number; nonce: string; id: string; pattern: string; body: string }): Buffer {
-  return createHmac('sha256', secret).update(`${at}\n${nonce}\n${id}\n${pattern}\n${body}`).digest();
+  return createHmac('sha256', secret).update(`${at}\n${nonce}\n${id}\n${pattern}\n`).update(body).digest();
 }
 
 function isMatch(value: unknown, shape: RegExp): value is string {

@@ -2,9 +2,9 @@ import { once } from 'node:events';
 import { connect } from 'node:net';
 import { afterEach, describe, expect, test } from 'vitest';
 import { BackendClient, type BackendTarget } from '../src/client.js';
-import { MessageReader, encodeMessage } from '../src/codec.js';
+import { MessageReader } from '../src/codec.js';
 import { ClientClosed, RpcFault, RpcTimeout } from '../src/faults.js';
-import { sign } from '../src/signing.js';
+import { encodePacket, sign } from '../src/signing.js';
 import { type Call, type RpcServer, SECRET, startRpcServer } from './rpc-server.js';
 
 const BEGIN = 'mail.message.begin';
@@ -109,7 +109,7 @@ describe('a call', () => {
     const client = clientOf(server);
     const result = { kind: 'sent', response: 'x'.repeat(5 * 1024 * 1024), at: '2026-01-01T00:00:00Z' } as const;
     await expect(client.call('mail.message.end', { ...MESSAGE, result })).rejects.toMatchObject({ name: 'RpcFault', code: 'too_large' });
-    const quotes = { ...result, response: '"'.repeat(1_500_000) };
+    const quotes = { ...result, response: '"'.repeat(2_200_000) };
     await expect(client.call('mail.message.end', { ...MESSAGE, result: quotes })).rejects.toMatchObject({ name: 'RpcFault', code: 'too_large' });
     await new Promise<void>((resolve) => setImmediate(resolve));
     expect(server.connections).toBe(0);
@@ -331,7 +331,7 @@ describe('the backend', () => {
     });
     const socket = connect(server.port, '127.0.0.1');
     ends.push(() => void socket.destroy());
-    const bytes = encodeMessage(sign({ secret: SECRET, pattern: BEGIN, body: JSON.stringify(REF), id: 'a' }, Date.now()));
+    const bytes = encodePacket(sign({ secret: SECRET, pattern: BEGIN, body: JSON.stringify(REF), id: 'a' }, Date.now()));
     const reader = new MessageReader();
     const answers: unknown[] = [];
     socket.write(bytes);

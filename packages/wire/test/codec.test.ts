@@ -34,6 +34,22 @@ describe('a message', () => {
     expect(faultOf(() => encodeMessage('é'.repeat(MAX_MESSAGE_BYTES / 2)))).toBe('too_large');
   });
 
+  test('may have a body behind it, which is text as it stands and counts for the limit', () => {
+    const bytes = encodeMessage({ id: 'a' }, '{"b":\n"é"}');
+    expect(bytes.toString('utf8')).toBe('22#{"id":"a"}\n{"b":\n"é"}');
+    expect(new MessageReader().push(bytes)).toEqual([{ id: 'a', body: '{"b":\n"é"}' }]);
+    expect(new MessageReader().push(encodeMessage({ id: 'a' }, ''))).toEqual([{ id: 'a', body: '' }]);
+    expect(faultOf(() => encodeMessage({}, 'x'.repeat(MAX_MESSAGE_BYTES - 3)))).toBe('none');
+    expect(faultOf(() => encodeMessage({}, 'x'.repeat(MAX_MESSAGE_BYTES - 2)))).toBe('too_large');
+  });
+
+  test('has a body whose depth is not looked at before somebody reads it', () => {
+    const deep = nested(MAX_JSON_DEPTH + 1);
+    const [message] = new MessageReader().push(encodeMessage({}, deep));
+    expect(message).toEqual({ body: deep });
+    expect(faultOf(() => parseJson(deep))).toBe('too_deep');
+  });
+
   test('that JSON has no text for is refused', () => {
     const cycle: Record<string, unknown> = {};
     cycle['self'] = cycle;
@@ -42,7 +58,7 @@ describe('a message', () => {
 });
 
 describe('a reader', () => {
-  const stream = Buffer.concat(MESSAGES.map(encodeMessage));
+  const stream = Buffer.concat(MESSAGES.map((message) => encodeMessage(message)));
 
   test('gives the same messages whatever byte the stream is cut at', () => {
     for (let cut = 0; cut <= stream.length; cut++) {
@@ -99,6 +115,10 @@ describe('a reader', () => {
     ['a length that cuts the JSON', '3#{"a":1}', 'malformed'],
     ['text that is no JSON', '4#nope', 'malformed'],
     ['a message nested too deep', framed(nested(MAX_JSON_DEPTH + 1)), 'too_deep'],
+    ['a body behind what is no object', framed('[1]\nbody'), 'malformed'],
+    ['a body behind null', framed('null\nbody'), 'malformed'],
+    ['a body behind an object that has one', framed('{"body":"a"}\nb'), 'malformed'],
+    ['a body behind nothing', framed('\n{}'), 'malformed'],
     ['bytes that are not UTF-8', Buffer.from([0x33, 0x23, 0x22, 0xff, 0x22]), 'malformed'],
   ])('refuses %s', (_what, bytes, code) => {
     expect(faultOf(() => new MessageReader().push(Buffer.from(bytes)))).toBe(code);
