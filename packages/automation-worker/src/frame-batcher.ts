@@ -107,18 +107,15 @@ export class FrameBatcher {
 
   /** From the head of the queue as many as fit into one frame, but at least one. */
   private takeFrame(): Entry[] {
-    const entries: Entry[] = [];
+    let count = 0;
     let chars = 0;
-    let taken = 0;
-    for (const entry of this.queue) {
-      if (!entry.isSettled) {
-        chars += entry.text.length;
-        if (entries.length === RUNS_PER_FRAME || (entries.length > 0 && chars > MAX_FRAME_CHARS)) break;
-        entries.push(entry);
-      }
-      taken += 1;
+    for (const { text } of this.queue) {
+      chars += text.length;
+      if (count === RUNS_PER_FRAME || (count > 0 && chars > MAX_FRAME_CHARS)) break;
+      count += 1;
     }
-    this.queue = this.queue.slice(taken);
+    const entries = this.queue.slice(0, count);
+    this.queue = this.queue.slice(count);
     return entries;
   }
 

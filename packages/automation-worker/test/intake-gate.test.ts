@@ -1,50 +1,67 @@
-import { expect, test } from 'vitest';
+/** When a run may be begun. That outcomes are recorded all the same stands in worker.test.ts, with a backend that answers slowly. */
+import { expect, onTestFinished, test } from 'vitest';
 import { IntakeGate } from '../src/intake-gate.js';
 
-/** Beginning runs while the backend is slow. With 16 runs at a time the floor is 2. */
+const nextTurn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
-function bench() {
+function start(concurrency = 16) {
   const stopping = new AbortController();
-  const gate = new IntakeGate(16, stopping.signal);
-  const begun: number[] = [];
-  const enter = (nth: number) => void gate.enter().then((answer) => answer === 'begin' && begun.push(nth));
-  const turn = () => new Promise((resolve) => setImmediate(resolve));
-  const slow = () => {
-    for (let frame = 0; frame < 20; frame += 1) gate.noteFrame(5_000);
+  onTestFinished(() => stopping.abort());
+  const gate = new IntakeGate(concurrency, stopping.signal);
+  const said: string[] = [];
+  const enter = (name: string) => void gate.enter().then((answer) => said.push(`${name}: ${answer}`));
+  const takeLong = () => {
+    for (let frame = 0; frame < 10; frame += 1) gate.noteFrame(3_000);
   };
-  return { gate, stopping, begun, enter, turn, slow };
+  return { gate, stopping, said, enter, takeLong };
 }
 
-test('while frames are answered quickly every run is begun at once', async () => {
-  const { gate, begun, enter, turn } = bench();
-  gate.noteFrame(20);
-  for (let nth = 1; nth <= 16; nth += 1) enter(nth);
-  await turn();
-  expect(begun).toHaveLength(16);
+test('all runs are begun at once while frames are fast, and one slow frame among them holds up nobody', async () => {
+  const { gate, said, enter } = start();
+  for (let frame = 0; frame < 10; frame += 1) gate.noteFrame(20);
+  gate.noteFrame(3_000);
+  for (let run = 0; run < 16; run += 1) enter(`${run}`);
+  await nextTurn();
+  expect(said).toHaveLength(16);
 });
 
-test('while frames take long only as many runs as the floor are in hand, the next one begins when one is done, and all when it is quick again', async () => {
-  const { gate, begun, enter, turn, slow } = bench();
-  slow();
-  for (let nth = 1; nth <= 5; nth += 1) enter(nth);
-  await turn();
-  expect(begun).toEqual([1, 2]);
+test('while frames take long, a run is begun only when fewer than an eighth of the places are in hand, first come, first served', async () => {
+  const { gate, said, enter, takeLong } = start();
+  takeLong();
+  for (const name of ['a', 'b', 'c', 'd']) enter(name);
+  await nextTurn();
+  expect(said).toEqual(['a: begin', 'b: begin']);
   gate.leave();
-  await turn();
-  expect(begun).toEqual([1, 2, 3]);
-  for (let frame = 0; frame < 20; frame += 1) gate.noteFrame(10);
-  await turn();
-  expect(begun).toEqual([1, 2, 3, 4, 5]);
+  await nextTurn();
+  expect(said).toEqual(['a: begin', 'b: begin', 'c: begin']);
 });
 
-test('whoever waits while the worker stops is sent away', async () => {
-  const { gate, stopping, enter, turn, slow } = bench();
-  slow();
-  enter(1);
-  enter(2);
-  await turn();
-  const waiting = gate.enter();
+test('all who wait begin once frames are fast again', async () => {
+  const { gate, said, enter, takeLong } = start();
+  takeLong();
+  for (const name of ['a', 'b', 'c', 'd']) enter(name);
+  for (let frame = 0; frame < 20; frame += 1) gate.noteFrame(5);
+  await nextTurn();
+  expect(said).toEqual(['a: begin', 'b: begin', 'c: begin', 'd: begin']);
+});
+
+test('a worker of one place is never shut out', async () => {
+  const { said, enter, takeLong } = start(1);
+  takeLong();
+  enter('a');
+  await nextTurn();
+  expect(said).toEqual(['a: begin']);
+});
+
+test('whoever waits is sent away when the worker stops, and so is whoever comes later', async () => {
+  const { stopping, said, enter, takeLong } = start();
+  takeLong();
+  for (const name of ['a', 'b', 'c']) enter(name);
+  await nextTurn();
   stopping.abort();
-  expect(await waiting).toBe('stopping');
-  expect(await gate.enter()).toBe('stopping');
+  await nextTurn();
+  expect(said).toEqual(['a: begin', 'b: begin', 'c: stopping']);
+  enter('d');
+  await nextTurn();
+  expect(said).toEqual(['a: begin', 'b: begin', 'c: stopping', 'd: stopping']);
 });

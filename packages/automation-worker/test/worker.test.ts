@@ -432,6 +432,58 @@ describe('a queue that has gone silent', () => {
   }, 60_000);
 });
 
+describe('a worker whose backend is slow', () => {
+  /** The first frame of work takes six seconds, which makes more than one second of the worker's average. */
+  const slowAtFirst = (): NonNullable<Script['frame']> => {
+    let frames = 0;
+    return async (asked) => {
+      if (!isRenewal(asked)) frames += 1;
+      if (frames === 1 && !isRenewal(asked)) await new Promise((resolve) => setTimeout(resolve, 6_000));
+      return undefined;
+    };
+  };
+
+  test('begins no other run while it has one in hand, and records what that came to all the same', async () => {
+    const target = await startTargetOf({ answersAtOnce: false });
+    const backend = await startBackendOf({ ...sending(target), frame: slowAtFirst(), renew: () => ({ reply: { kind: 'renewed', leaseMs: 30_000 } }) });
+    await start(backend, { EGRESS_ALLOW: target.allowed, AUTOMATIONS_WORKER_CONCURRENCY: '8', AUTOMATIONS_LEASE_MS: '3000' });
+    const [first, second] = [newWakeUp(), newWakeUp()];
+    await wake(first);
+    const { response } = await target.nth(1);
+    await wake(second);
+    const queue = queueOf();
+    await expect.poll(() => queue.getActiveCount(), { timeout: 30_000 }).toBe(2);
+    await backend.nextRenewal();
+    await backend.nextRenewal();
+    expect(of(second).prepares(backend)).toEqual([]);
+    response.writeHead(204).end();
+    await backend.until(PREPARE, ({ data }) => data['runId'] === second.runId);
+    const told = (pattern: string, { runId }: WakeUp) => backend.calls.findIndex((asked) => asked.pattern === pattern && asked.data['runId'] === runId);
+    expect(told(UPDATE, first)).toBeGreaterThan(0);
+    expect(told(UPDATE, first)).toBeLessThan(told(PREPARE, second));
+  }, 60_000);
+
+  test('gives back what it has not begun when it is told to stop', async () => {
+    const target = await startTargetOf({ answersAtOnce: false });
+    const backend = await startBackendOf({ ...sending(target), frame: slowAtFirst() });
+    const worker = await start(backend, { EGRESS_ALLOW: target.allowed, AUTOMATIONS_WORKER_CONCURRENCY: '8' });
+    const second = newWakeUp();
+    await wake(newWakeUp());
+    const { response } = await target.nth(1);
+    await wake(second);
+    const queue = queueOf();
+    await expect.poll(() => queue.getActiveCount(), { timeout: 30_000 }).toBe(2);
+    worker.child.kill('SIGTERM');
+    await worker.said('stopping: no new wake-ups are taken');
+    response.writeHead(204).end();
+    expect(await worker.exited).toEqual({ code: 0, signal: null });
+    expect(of(second).prepares(backend)).toEqual([]);
+    expect(await queue.getActiveCount()).toBe(0);
+    expect(await queue.getJob(second.claimId)).toBeDefined();
+    expect(troubles(worker.output())).toEqual([]);
+  }, 60_000);
+});
+
 describe('a worker that is told to stop', () => {
   test('lets the send in flight end, gives its run back, takes no new job, and ends with 0', async () => {
     const target = await startTargetOf({ answersAtOnce: false });
