@@ -5,6 +5,8 @@ import { Redis } from 'ioredis';
 const LOOK_TIMEOUT_MS = 2_000;
 /** Where BullMQ keeps what waits to be handed out. */
 const WAITING_KEY = `${QUEUE_PREFIX}:${AUTOMATIONS_QUEUE}:wait`;
+/** Where it keeps what waits for its turn behind those. */
+const IN_TURN_KEY = `${QUEUE_PREFIX}:${AUTOMATIONS_QUEUE}:prioritized`;
 /** Where it keeps what is to be handed out later, until a consumer asks for the next entry: only then what is due moves on. */
 const DELAYED_KEY = `${QUEUE_PREFIX}:${AUTOMATIONS_QUEUE}:delayed`;
 /** A delayed entry has the score: instant in ms, times this, plus a counter below this (bullmq 6, scripts/moveToDelayed). */
@@ -23,8 +25,12 @@ export async function countWaiting(valkeyUrl: string): Promise<number | null> {
   });
   connection.on('error', () => undefined);
   try {
-    const [waiting, due] = await Promise.all([connection.llen(WAITING_KEY), connection.zcount(DELAYED_KEY, 0, (Date.now() + 1) * SCORES_PER_MS - 1)]);
-    return waiting + due;
+    const [waiting, inTurn, due] = await Promise.all([
+      connection.llen(WAITING_KEY),
+      connection.zcard(IN_TURN_KEY),
+      connection.zcount(DELAYED_KEY, 0, (Date.now() + 1) * SCORES_PER_MS - 1),
+    ]);
+    return waiting + inTurn + due;
   } catch {
     return null;
   } finally {

@@ -3,17 +3,17 @@ import type { DataSource } from 'typeorm';
 import { wasGivenUp } from './database-fault.js';
 import { type Tx, transact } from './sql.js';
 
-/** A wake-up to be put on the queue; `delayMs` counts from the commit. */
-export type PlannedWakeUp = WakeUp & { delayMs: number };
+/** A wake-up to be put on the queue, in the turn of its workflow; `delayMs` counts from the commit. */
+export type PlannedWakeUp = WakeUp & { workflowId: string; delayMs: number };
 
 /** What a transaction wants the queues told once it has committed. Hints only: what is lost here the sweeper finds. */
 export type Outbox = { wakeUps: PlannedWakeUp[]; mail: MailJob[] };
 
 /**
  * Who puts hints on the queues. Never throws and never waits for a queue that is away. `takes` answers from memory: would the queue take one
- * more wake-up that is due now, or later, on top of so many that are planned already?
+ * more wake-up of the workflow, due now or later, on top of so many that are planned already?
  */
-export type Teller = { tell(outbox: Outbox): void; takes(ask: { planned: number; isDelayed: boolean }): boolean };
+export type Teller = { tell(outbox: Outbox): void; takes(ask: { workflowId: string; planned: number; isDelayed: boolean }): boolean };
 
 const outboxes = new WeakMap<Tx, { outbox: Outbox; takes: Teller['takes'] }>();
 
@@ -29,7 +29,7 @@ export function outboxOf(tx: Tx): Outbox {
  */
 export function planWakeUp(tx: Tx, wakeUp: PlannedWakeUp): boolean {
   const { outbox, takes } = outboxes.get(tx) ?? open(tx, { wakeUps: [], mail: [] }, () => false);
-  if (!takes({ planned: outbox.wakeUps.length, isDelayed: wakeUp.delayMs > 0 })) return false;
+  if (!takes({ workflowId: wakeUp.workflowId, planned: outbox.wakeUps.length, isDelayed: wakeUp.delayMs > 0 })) return false;
   outbox.wakeUps.push(wakeUp);
   return true;
 }

@@ -18,6 +18,7 @@ import { createGroupCommit } from '../database/group-commit.js';
 import type { Outbox, PlannedWakeUp, Teller } from '../database/outbox.js';
 import { SETTINGS, type Settings } from '../settings.js';
 import { LOGGER } from './logger.js';
+import { Turns } from './turns.js';
 
 /** Tries to reach the backend, one second apart; never step attempts. */
 const JOB_OPTIONS = { attempts: 5, backoff: { type: 'fixed', delay: 1_000 }, removeOnComplete: true, removeOnFail: true } as const;
@@ -25,6 +26,14 @@ const JOB_OPTIONS = { attempts: 5, backoff: { type: 'fixed', delay: 1_000 }, rem
 const COMMAND_TIMEOUT_MS = 1_000;
 /** Above this many entries nothing more is put on the queue: the rows keep it, and the sweeper tops the queue up. */
 const LONG_QUEUE = 2_000;
+/** So many due runs of one workflow may stand on the queue; the others keep what is left of its room. */
+const SHARE = 1_000;
+/** A workflow with fewer than this on the queue finds room on a long one too, up to twice its length. */
+const FEW = 10;
+/** While runs wait in their rows for room, so many claims make it worth while to top the queue up. */
+const CLAIMS_THAT_MAKE_ROOM = 200;
+/** BullMQ keeps an entry with a priority under the score: priority, times this, plus a counter below this (bullmq 6, includes/getPriorityScore). */
+const SCORES_PER_PRIORITY = 2 ** 32;
 /** How old the count of entries may be; while it says that the queue is long it is read more often, so that it is topped up in time. */
 const DEPTH_EVERY_MS = 1_000;
 const LONG_DEPTH_EVERY_MS = 200;
@@ -46,6 +55,11 @@ export class Queues implements Teller, OnApplicationShutdown {
   private reading: Promise<void> | undefined;
   /** Entries on their way to the queue: a count read meanwhile may miss them. */
   private adding = { waiting: 0, delayed: 0 };
+  private readonly turns = new Turns();
+  /** Was a run left in its row for want of room since the sweeper looked last? Then it is to look again before its time. */
+  private isBehind = false;
+  private claims = 0;
+  private onRoom: (isNow: boolean) => void = () => undefined;
   private lastWarned = 0;
   private lastSaidUnsafe = 0;
   private isClosing = false;
@@ -87,22 +101,22 @@ export class Queues implements Teller, OnApplicationShutdown {
     const added = { waiting: wakeUps.length - delayed, delayed };
     this.depth = sum(this.depth, added);
     this.adding = sum(this.adding, added);
-    const isAdded = await this.add(wakeUps);
+    const isAdded = await this.add(wakeUps.map((wakeUp) => ({ ...wakeUp, turn: wakeUp.delayMs > 0 ? 0 : this.turns.take(wakeUp.workflowId) })));
     this.adding = sum(this.adding, { waiting: -added.waiting, delayed: -added.delayed });
     if (!isAdded) this.noteAway();
     return isAdded ? wakeUps.length : 0;
   }
 
   /** While some are on their way to Valkey, others gather and go together afterwards. Answers whether they were added. */
-  private readonly add = createGroupCommit<readonly PlannedWakeUp[], boolean>({
+  private readonly add = createGroupCommit<readonly (PlannedWakeUp & { turn: number })[], boolean>({
     lanes: 1,
     max: 1_000,
     weightOf: (wakeUps) => wakeUps.length,
     flush: async (lists) => {
-      const jobs = lists.flat().map(({ runId, claimId, delayMs }) => ({
+      const jobs = lists.flat().map(({ runId, claimId, delayMs, turn }) => ({
         name: EXECUTE_RUN,
         data: { runId, claimId } satisfies WakeUp,
-        opts: { ...JOB_OPTIONS, jobId: claimId, ...(delayMs > 0 ? { delay: Math.ceil(delayMs) } : {}) },
+        opts: { ...JOB_OPTIONS, jobId: claimId, ...(delayMs > 0 ? { delay: Math.ceil(delayMs) } : {}), ...(turn > 0 ? { priority: turn } : {}) },
       }));
       const isAdded = (await this.quietly(() => this.automations.addBulk(jobs))) !== undefined;
       return lists.map(() => isAdded);
@@ -134,16 +148,55 @@ export class Queues implements Teller, OnApplicationShutdown {
     this.results.on('closed', () => connection.disconnect());
   }
 
-  /** Would the queue take one more wake-up on top of so many planned ones? Answered from memory; an old count is read anew for the next who asks. */
-  takes({ planned, isDelayed }: { planned: number; isDelayed: boolean }): boolean {
+  /**
+   * Would the queue take one more wake-up of the workflow on top of so many planned ones? Answered from memory; an old count is read anew for the next
+   * who asks.
+   */
+  takes({ workflowId, planned, isDelayed }: { workflowId: string; planned: number; isDelayed: boolean }): boolean {
     void this.readDepth();
-    return (isDelayed ? this.depth.delayed : this.depth.waiting) + planned < LONG_QUEUE;
+    if (isDelayed) return this.depth.delayed + planned < LONG_QUEUE;
+    const ahead = this.turns.ahead(workflowId);
+    const isTaken = ahead + planned < SHARE && this.depth.waiting + planned < (ahead < FEW ? 2 : 1) * LONG_QUEUE;
+    if (!isTaken) this.fallBehind();
+    return isTaken;
   }
 
-  /** How many wake-ups the queue has room for: none when Valkey is away. What is due and what is delayed each has a place of its own. */
-  async room(): Promise<{ due: number; takesDelayed: boolean }> {
-    await this.readDepth();
-    return { due: Math.max(0, LONG_QUEUE - this.depth.waiting), takesDelayed: this.depth.delayed < LONG_QUEUE };
+  /**
+   * How many wake-ups the queue has room for, counted anew: none when Valkey is away. What is due and what is delayed each has a place of its own;
+   * `shareOf`: how many of them the workflow may take.
+   */
+  async room(): Promise<{ due: number; takesDelayed: boolean; shareOf: (workflowId: string) => number }> {
+    await (this.reading ?? this.readDepth({ isAnew: true }));
+    this.claims = 0;
+    const due = Math.max(0, LONG_QUEUE - this.depth.waiting);
+    this.isBehind = due === 0;
+    const shareOf = (workflowId: string): number => Math.max(0, SHARE - this.turns.ahead(workflowId));
+    return { due, takesDelayed: this.depth.delayed < LONG_QUEUE, shareOf };
+  }
+
+  /** Who tops the queue up, now or soon. Asked while runs wait in their rows for room: soon when the first of them does, now when claims have made room. */
+  whenRoom(topUp: (isNow: boolean) => void): void {
+    this.onRoom = topUp;
+  }
+
+  /** Some run is left in its row for want of room. */
+  fallBehind(): void {
+    if (this.isBehind) return;
+    this.isBehind = true;
+    if (Number.isFinite(this.depth.waiting)) this.onRoom(false);
+  }
+
+  /** An entry was taken off the queue by a worker that talks to this backend. */
+  noteClaim(): void {
+    this.claims += 1;
+    if (!this.isBehind || this.claims < CLAIMS_THAT_MAKE_ROOM) return;
+    this.claims = 0;
+    this.onRoom(true);
+  }
+
+  /** Are there, as far as is known, due runs that wait for room? */
+  get hasBacklog(): boolean {
+    return this.isBehind;
   }
 
   /** Which of these claims have an entry on the queue: waiting, delayed or in the hands of a worker. Null when Valkey cannot say. */
@@ -161,9 +214,9 @@ export class Queues implements Teller, OnApplicationShutdown {
     return Number.isFinite(this.depth.waiting);
   }
 
-  private readDepth(): Promise<void> {
-    const isLong = Number.isFinite(this.depth.waiting) && Math.max(this.depth.waiting, this.depth.delayed) >= LONG_QUEUE;
-    if (performance.now() - this.depthReadAt < (isLong ? LONG_DEPTH_EVERY_MS : DEPTH_EVERY_MS)) return this.reading ?? Promise.resolve();
+  private readDepth({ isAnew = false } = {}): Promise<void> {
+    const isLong = Number.isFinite(this.depth.waiting) && (this.isBehind || this.depth.delayed >= LONG_QUEUE);
+    if (!isAnew && performance.now() - this.depthReadAt < (isLong ? LONG_DEPTH_EVERY_MS : DEPTH_EVERY_MS)) return this.reading ?? Promise.resolve();
     this.depthReadAt = performance.now();
     this.reading = this.countEntries().finally(() => {
       this.reading = undefined;
@@ -172,9 +225,14 @@ export class Queues implements Teller, OnApplicationShutdown {
   }
 
   private async countEntries(): Promise<void> {
-    const counted = await this.quietly(() => this.automations.getJobCounts('wait', 'prioritized', 'delayed'));
-    if (!counted) return this.noteAway();
-    const { wait = 0, prioritized = 0, delayed = 0 } = counted;
+    const inTurn = this.automations.toKey('prioritized');
+    const seen = await this.quietly(() =>
+      Promise.all([this.automations.getJobCounts('wait', 'prioritized', 'delayed'), this.producer.zrange(inTurn, 0, 0, 'WITHSCORES')]),
+    );
+    if (!seen) return this.noteAway();
+    const [{ wait = 0, prioritized = 0, delayed = 0 }, [, score]] = seen;
+    if (score !== undefined) this.turns.note(Math.floor(Number(score) / SCORES_PER_PRIORITY));
+    else if (wait + this.adding.waiting === 0) this.turns.note(null);
     this.depth = sum({ waiting: wait + prioritized, delayed }, this.adding);
   }
 

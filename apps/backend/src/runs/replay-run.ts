@@ -6,6 +6,7 @@ import { attemptsOf, type Checkpoint, changeRun, writeAttempt } from '../runtime
 import { canMove, stateAfter } from '../runtime/moves.js';
 import { blank } from '../runtime/pass-nodes.js';
 import type { Version, VersionReader } from '../workflows/read-version.js';
+import { reentryKeyOf } from './reentry-key.js';
 
 /**
  * Sends a failed or dead-lettered run back from the node at which it ended, on its own version or on a chosen one. The step is opened
@@ -32,7 +33,7 @@ export async function reopenAt(checkpoint: Checkpoint, version: Version, node: s
   const { tx, run } = checkpoint;
   const [workflow] = await rows<{ archivedAt: Date | null }>(tx, 'SELECT archived_at AS "archivedAt" FROM workflows WHERE id = $1', [run.workflowId]);
   if (workflow?.archivedAt) throw new Problem('conflict', 'The workflow is archived; take it out of the archive first');
-  const reentryKey = version.settings.reentry === 'after_finishing' && run.contactId !== null ? `${run.workflowId}:${run.contactId}` : null;
+  const reentryKey = version.settings.reentry === 'after_finishing' && run.contactId !== null ? reentryKeyOf({ workflowId: run.workflowId, contactId: run.contactId }) : null;
   if (reentryKey !== null) {
     const [live] = await rows<{ id: string }>(tx, 'SELECT id FROM runs WHERE reentry_key = $1', [reentryKey]);
     if (live) throw new Problem('conflict', `The contact is in another run of this workflow: ${live.id}`);
@@ -49,7 +50,7 @@ export async function reopenAt(checkpoint: Checkpoint, version: Version, node: s
     n: 1,
     takeovers: 0,
     dueAt: checkpoint.now,
-    wokenAt: planWakeUp(tx, { runId: run.id, claimId, delayMs: 0 }) ? checkpoint.realNow : null,
+    wokenAt: planWakeUp(tx, { runId: run.id, claimId, workflowId: run.workflowId, delayMs: 0 }) ? checkpoint.realNow : null,
     claimId,
     reentryKey,
     endReason: null,

@@ -1,6 +1,6 @@
 import type { Outcome } from '@onward/contracts/outcome';
 import type { RunState } from '@onward/contracts/patterns';
-import { Check, Column, Entity, ForeignKey, Index, PrimaryColumn, Unique } from 'typeorm';
+import { Check, Column, Entity, ForeignKey, Index, PrimaryColumn } from 'typeorm';
 import { Workflow } from '../workflows/workflow.entity.js';
 import { WorkflowVersion } from '../workflows/workflow-version.entity.js';
 
@@ -17,10 +17,9 @@ export type WaitReason = (typeof WAIT_REASONS)[number];
  * - `claimId`, `callNo`, `handOutId`, `epoch`, `leaseUntil`: who may move it. Minted at every change that sets `dueAt`; the lease is real time.
  * - `lastClaimId`, `lastEpoch`, `lastSeq`: the frame that committed last; its repeat is answered from what was recorded.
  * - `takeovers`: lapses and take-overs at this seq; 25 bury the run.
- * - `reentryKey`: set while the run is live and its workflow allows one run a contact.
+ * - `reentryKey`: set while the run is live and its workflow allows one run a contact (reentry-key.ts).
  */
 @Entity('runs')
-@Unique('runs_reentry_key', ['reentryKey'])
 @Check(
   'runs_state_columns',
   `CASE state
@@ -35,14 +34,14 @@ export type WaitReason = (typeof WAIT_REASONS)[number];
      WHEN 'cancelled' THEN due_at IS NULL AND lease_until IS NULL AND ended_at IS NOT NULL AND reentry_key IS NULL
      ELSE false END`,
 )
-@Index('runs_due', { synchronize: false })
+@Index('runs_reentry_key', { synchronize: false })
 @Index('runs_running', { synchronize: false })
 @Index('runs_wait_key', { synchronize: false })
 @Index('runs_held', { synchronize: false })
 @Index('runs_unwoken', { synchronize: false })
 @Index('runs_woken', { synchronize: false })
 @Index('runs_parked', { synchronize: false })
-@Index('runs_event_workflow', { synchronize: false })
+@Index('runs_event', { synchronize: false })
 @Index('runs_workflow', ['workflowId', 'id'])
 @Index('runs_contact', ['contactId', 'id'])
 export class Run {
@@ -78,7 +77,7 @@ export class Run {
   @Column('boolean', { name: 'is_cancel_asked', default: false }) isCancelAsked!: boolean;
   /** How many nodes of a type unknown to us the run passed without acting. */
   @Column('smallint', { name: 'unknown_nodes', default: 0 }) unknownNodes!: number;
-  @Column('text', { name: 'reentry_key', nullable: true }) reentryKey!: string | null;
+  @Column('uuid', { name: 'reentry_key', nullable: true }) reentryKey!: string | null;
   /** A code of FAILURES, or why it was cancelled. */
   @Column('text', { name: 'end_reason', nullable: true }) endReason!: string | null;
   @Column('timestamptz', { name: 'created_at', default: () => 'onward_now()' }) createdAt!: Date;

@@ -3,6 +3,7 @@ import { dropWakeUps, planWakeUp } from '../database/outbox.js';
 import { change, rows, type Tx } from '../database/sql.js';
 import { storableJson } from '../database/storable-json.js';
 import type { WorkflowSettings } from '../workflows/workflow-settings.js';
+import { reentryKeyOf } from './reentry-key.js';
 import type { RunContext } from './run-context.entity.js';
 import type { RunRefusalReason } from './run-refusal.entity.js';
 
@@ -82,15 +83,15 @@ async function insertRuns(tx: Tx, tried: readonly { plan: PlannedRun; id: string
     contact_id: plan.contactId,
     event_id: plan.eventId,
     node: plan.node,
-    is_told: planWakeUp(tx, { runId: id, claimId, delayMs: 0 }),
-    reentry_key: plan.reentry === 'after_finishing' && plan.contactId !== null ? `${plan.workflowId}:${plan.contactId}` : null,
+    is_told: planWakeUp(tx, { runId: id, claimId, workflowId: plan.workflowId, delayMs: 0 }),
+    reentry_key: plan.reentry === 'after_finishing' && plan.contactId !== null ? reentryKeyOf({ workflowId: plan.workflowId, contactId: plan.contactId }) : null,
     context: plan.context,
   }));
   const inserted = await rows<{ id: string }>(
     tx,
     `WITH one AS MATERIALIZED (
        SELECT * FROM jsonb_to_recordset($1::jsonb) AS one (ord integer, id uuid, claim_id uuid, workflow_id uuid, version_id uuid, contact_id uuid,
-         event_id text, node text, is_told boolean, reentry_key text, context jsonb)
+         event_id text, node text, is_told boolean, reentry_key uuid, context jsonb)
      ), started AS (
        INSERT INTO runs (id, claim_id, workflow_id, version_id, contact_id, event_id, node, reentry_key, state, seq, due_at, created_at, woken_at)
        SELECT id, claim_id, workflow_id, version_id, contact_id, event_id, node, reentry_key, 'pending', 1, clock.now, clock.now, CASE WHEN is_told THEN clock_timestamp() END

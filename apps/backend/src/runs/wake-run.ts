@@ -19,6 +19,6 @@ export function wakeNow(checkpoint: Checkpoint): void {
 
 function makeDue(checkpoint: Checkpoint): void {
   const claimId = newId();
-  const isTold = planWakeUp(checkpoint.tx, { runId: checkpoint.run.id, claimId, delayMs: 0 });
+  const isTold = planWakeUp(checkpoint.tx, { runId: checkpoint.run.id, claimId, workflowId: checkpoint.run.workflowId, delayMs: 0 });
   changeRun(checkpoint, { dueAt: checkpoint.now, claimId, wokenAt: isTold ? checkpoint.realNow : null });
 }

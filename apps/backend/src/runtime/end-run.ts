@@ -20,6 +20,7 @@ export function endRun(checkpoint: Checkpoint, end: End, kit: Pick<RuntimeKit, '
     dueAt: null,
     wokenAt: null,
     isHeld: false,
+    handOutId: null,
     leaseUntil: null,
     waitReason: null,
     waitKey: null,

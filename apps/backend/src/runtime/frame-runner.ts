@@ -92,6 +92,7 @@ export class FrameRunner {
     const only = items[0];
     if (only && isRenewal(only)) return [await this.renewAlone(only)];
     const answers = await this.handleRun(read.runId, { runId: read.runId, items });
+    if (only?.pattern === 'automation.runtime.run.prepare') this.queues.noteClaim();
     this.kit.failPoints.reach('frame.after-commit');
     for (const point of pointsAfter(answers)) this.kit.failPoints.reach(point);
     return answers;

@@ -13,15 +13,17 @@ import type { Run } from '../runs/run.entity.js';
  */
 export async function resolveWait(tx: Tx, { runId, key, outcome }: { runId: string; key: string; outcome: Outcome }): Promise<boolean> {
   await rows(tx, 'SELECT 1 FROM runs WHERE id = $1 FOR UPDATE', [runId]);
-  const [run] = await rows<Pick<Run, 'state' | 'waitKey' | 'resolution'>>(tx, 'SELECT state, wait_key AS "waitKey", resolution FROM runs WHERE id = $1', [
-    runId,
-  ]);
+  const [run] = await rows<Pick<Run, 'workflowId' | 'state' | 'waitKey' | 'resolution'>>(
+    tx,
+    'SELECT workflow_id AS "workflowId", state, wait_key AS "waitKey", resolution FROM runs WHERE id = $1',
+    [runId],
+  );
   if (!run || run.waitKey !== key || run.resolution !== null) return false;
   if (run.state !== 'waiting') {
     return (await change(tx, 'UPDATE runs SET resolution = $2 WHERE id = $1', [runId, storableJson(outcome)])) === 1;
   }
   const claimId = newId();
-  const isTold = planWakeUp(tx, { runId, claimId, delayMs: 0 });
+  const isTold = planWakeUp(tx, { runId, claimId, workflowId: run.workflowId, delayMs: 0 });
   await change(
     tx,
     `UPDATE runs SET resolution = $2, claim_id = $3, due_at = onward_now(), woken_at = CASE WHEN $4 THEN clock_timestamp() END

@@ -18,11 +18,12 @@ export function restRun(checkpoint: Checkpoint, move: Extract<Move, 'wait' | 'as
   const delayMs = resting.dueAt ? Math.max(0, resting.dueAt.getTime() - checkpoint.now.getTime()) : null;
   const isParked = resting.waitReason === 'target';
   const isSoon = delayMs !== null && delayMs <= WAKE_AHEAD_MS && !resting.isHeld && !isParked;
-  const isTold = isSoon && planWakeUp(checkpoint.group.tx, { runId: checkpoint.run.id, claimId, delayMs });
+  const isTold = isSoon && planWakeUp(checkpoint.group.tx, { runId: checkpoint.run.id, claimId, workflowId: checkpoint.run.workflowId, delayMs });
   changeRun(checkpoint, {
     ...resting,
     state: stateAfter(checkpoint.run.state, move),
     claimId,
+    handOutId: null,
     leaseUntil: null,
     wokenAt: isTold ? checkpoint.realNow : null,
   });

@@ -2,19 +2,29 @@ import { newId } from '../database/new-id.js';
 import { planWakeUp } from '../database/outbox.js';
 import { change, rows, type Tx } from '../database/sql.js';
 import { WOKEN_BY_TIME } from '../targets/parked.js';
+import { unwokenOf } from './wake-runs.js';
 
 const BATCH = 1_000;
 
-/** Marks what is due in paused workflows, so that the sweeper does not look at it again and again. Answers how many. */
-export function holdRuns(tx: Tx): Promise<number> {
-  return change(
-    tx,
-    `UPDATE runs SET is_held = true WHERE id IN (
-       SELECT runs.id FROM runs JOIN workflows ON workflows.id = workflow_id
-       WHERE workflows.status = 'paused' AND due_at <= onward_now() AND ${WOKEN_BY_TIME}
-       ORDER BY runs.id LIMIT $1 FOR UPDATE OF runs SKIP LOCKED)`,
-    [BATCH],
-  );
+/**
+ * Marks what is due in paused workflows, so that the sweeper does not look at it again and again: what was never told, by workflow, and what was told, which
+ * is never more than the queue holds. Answers how many.
+ */
+export async function holdRuns(tx: Tx): Promise<number> {
+  return (await hold(tx, HOLD_UNWOKEN)) + (await hold(tx, HOLD_WOKEN));
+}
+
+/** $1: how many at most. */
+export const HOLD_UNWOKEN = `
+  SELECT mine.id FROM workflows CROSS JOIN LATERAL (SELECT id FROM runs WHERE ${unwokenOf('workflows.id', '0')} LIMIT $1 FOR UPDATE SKIP LOCKED) AS mine
+  WHERE workflows.status = 'paused' LIMIT $1`;
+export const HOLD_WOKEN = `
+  SELECT runs.id FROM runs JOIN workflows ON workflows.id = workflow_id
+  WHERE workflows.status = 'paused' AND woken_at IS NOT NULL AND ${WOKEN_BY_TIME} AND due_at <= onward_now()
+  LIMIT $1 FOR UPDATE OF runs SKIP LOCKED`;
+
+function hold(tx: Tx, due: string): Promise<number> {
+  return change(tx, `UPDATE runs SET is_held = true WHERE id IN (${due})`, [BATCH]);
 }
 
 /** Runs of one workflow let go of in a second, however many backends sweep, and at most so many at once. */
@@ -46,7 +56,7 @@ async function letGoOf(tx: Tx, workflowId: string, share: number): Promise<numbe
   ]);
   const freed = held.map(({ id }) => {
     const claimId = newId();
-    return { id, claim_id: claimId, is_told: planWakeUp(tx, { runId: id, claimId, delayMs: 0 }) };
+    return { id, claim_id: claimId, is_told: planWakeUp(tx, { runId: id, claimId, workflowId, delayMs: 0 }) };
   });
   if (freed.length === 0) return 0;
   await change(

@@ -16,9 +16,9 @@ export const LAPSE_BATCH = 500;
  * lapsed too often is a poison step and its run is given up; one whose cancel was asked for ends cancelled. Answers how many runs it took back.
  */
 export async function lapseRuns(tx: Tx, kit: RuntimeKit): Promise<number> {
-  const lapsed = await rows<{ id: string; takeovers: number; isCancelAsked: boolean }>(
+  const lapsed = await rows<{ id: string; workflowId: string; takeovers: number; isCancelAsked: boolean }>(
     tx,
-    `SELECT id, takeovers, is_cancel_asked AS "isCancelAsked" FROM runs
+    `SELECT id, workflow_id AS "workflowId", takeovers, is_cancel_asked AS "isCancelAsked" FROM runs
      WHERE ${whereCan('lapse')} AND lease_until < clock_timestamp() ORDER BY id LIMIT $1 FOR UPDATE SKIP LOCKED`,
     [LAPSE_BATCH],
   );
@@ -33,13 +33,13 @@ export async function lapseRuns(tx: Tx, kit: RuntimeKit): Promise<number> {
   }
   const back = lapsed
     .filter((run) => !ending.includes(run))
-    .map(({ id }) => {
+    .map(({ id, workflowId }) => {
       const claimId = newId();
-      return { id, claim_id: claimId, is_told: planWakeUp(tx, { runId: id, claimId, delayMs: 0 }) };
+      return { id, claim_id: claimId, is_told: planWakeUp(tx, { runId: id, claimId, workflowId, delayMs: 0 }) };
     });
   await rows(
     tx,
-    `UPDATE runs SET state = '${stateAfter('running', 'lapse')}', due_at = onward_now(), lease_until = NULL, claim_id = new.claim_id, takeovers = takeovers + 1, woken_at = CASE WHEN is_told THEN clock_timestamp() END
+    `UPDATE runs SET state = '${stateAfter('running', 'lapse')}', due_at = onward_now(), lease_until = NULL, hand_out_id = NULL, claim_id = new.claim_id, takeovers = takeovers + 1, woken_at = CASE WHEN is_told THEN clock_timestamp() END
      FROM jsonb_to_recordset($1::jsonb) AS new (id uuid, claim_id uuid, is_told boolean) WHERE runs.id = new.id`,
     [JSON.stringify(back)],
   );

@@ -16,8 +16,8 @@ import { sweepTargets } from './sweep-targets.js';
 import { wakeLost } from './wake-lost.js';
 import { wakeRuns } from './wake-runs.js';
 
-/** While the queue cannot take all that is due, it is topped up this many times in an interval. */
-const TOP_UPS = 5;
+/** While runs wait in their rows for room on the queue, it is topped up at least this many times in an interval, and whenever claims have made room. */
+const TOP_UPS = 25;
 
 /**
  * Repairs: whatever was lost on the way (a wake-up, a worker, a mail result) is found here from the rows, every few seconds. Any number
@@ -31,9 +31,11 @@ export class Sweeper implements OnApplicationBootstrap, OnModuleDestroy {
   /** Since when the database has been there without a break; before a lease has gone by since then, nothing lapses. */
   private presentSince = Date.now();
   private isPresent = true;
-  /** When the next full pass is due, by `performance.now()`; between two the queue is topped up as long as it has no room for all that is due. */
+  /** When the next full pass is due, by `performance.now()`; between two the queue is topped up while due runs wait for room. */
   private nextPassAt = 0;
-  private hasBacklog = false;
+  private timerAt = Number.POSITIVE_INFINITY;
+  private isPassing = false;
+  private isHurried = false;
 
   constructor(
     private readonly source: DataSource,
@@ -44,6 +46,7 @@ export class Sweeper implements OnApplicationBootstrap, OnModuleDestroy {
 
   onApplicationBootstrap(): void {
     this.presentSince = Date.now();
+    this.queues.whenRoom((isNow) => this.hurry(isNow));
     this.tick();
   }
 
@@ -61,7 +64,21 @@ export class Sweeper implements OnApplicationBootstrap, OnModuleDestroy {
   }
 
   private schedule(delayMs: number): void {
-    if (!this.isStopped) this.timer = setTimeout(() => this.tick(), delayMs);
+    if (this.isStopped) return;
+    this.timerAt = performance.now() + delayMs;
+    this.timer = setTimeout(() => this.tick(), delayMs);
+  }
+
+  /** Tops the queue up before the next pass: at once, or with the next top-up. */
+  private hurry(isNow: boolean): void {
+    if (isNow) this.isHurried = true;
+    if (this.isPassing || this.timerAt - performance.now() <= this.untilTopUpMs()) return;
+    clearTimeout(this.timer);
+    this.schedule(this.untilTopUpMs());
+  }
+
+  private untilTopUpMs(): number {
+    return this.isHurried ? 0 : this.kit.settings.sweepIntervalMs / TOP_UPS;
   }
 
   /** The pass whose time has come, and then the next one's time. */
@@ -69,11 +86,14 @@ export class Sweeper implements OnApplicationBootstrap, OnModuleDestroy {
     const { sweepIntervalMs } = this.kit.settings;
     const isTopUp = performance.now() < this.nextPassAt;
     if (!isTopUp) this.nextPassAt = performance.now() + sweepIntervalMs;
+    this.isPassing = true;
+    this.isHurried = false;
     const before = this.passing ?? Promise.resolve();
     this.passing = before.then(() => this.pass({ isFull: false, isTopUp }));
     void this.passing.then(() => {
+      this.isPassing = false;
       const untilPassMs = Math.max(0, this.nextPassAt - performance.now());
-      this.schedule(this.hasBacklog ? Math.min(untilPassMs, sweepIntervalMs / TOP_UPS) : untilPassMs);
+      this.schedule(this.queues.hasBacklog ? Math.min(untilPassMs, this.untilTopUpMs()) : untilPassMs);
     });
   }
 
@@ -109,11 +129,11 @@ export class Sweeper implements OnApplicationBootstrap, OnModuleDestroy {
       letGo: () => tell((tx) => letGoOfRuns(tx)),
       wakeLost: () => wakeLost(this.source, this.queues),
       wake: async () => {
-        for (this.hasBacklog = true; this.hasBacklog && !this.isStopped; ) {
+        for (let isMore = true; isMore && !this.isStopped; ) {
           const room = await this.queues.room();
           if (room.due === 0) break;
-          const woken = await tell((tx) => wakeRuns(tx, room));
-          this.hasBacklog = woken === room.due || (isFull && woken > 0);
+          const woken = await tell((tx) => wakeRuns(tx, { ...room, onLeft: () => this.queues.fallBehind() }));
+          isMore = woken === room.due || (isFull && woken > 0);
         }
       },
       messages: async () => sweepMessages(this.source, this.queues, { isQueueThere: await this.queues.isThere() }),

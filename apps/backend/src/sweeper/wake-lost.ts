@@ -54,7 +54,7 @@ async function wakeAgain(tx: Tx, lost: readonly Told[]): Promise<number> {
     `UPDATE runs SET woken_at = clock_timestamp() WHERE id IN (
        SELECT runs.id FROM runs JOIN jsonb_to_recordset($2::jsonb) AS lost ("runId" uuid, "claimId" uuid) ON runs.id = "runId" AND claim_id = "claimId"
        WHERE ${TOLD} ORDER BY runs.id FOR UPDATE OF runs SKIP LOCKED)
-     RETURNING id AS "runId", claim_id AS "claimId", 0 AS "delayMs"`,
+     RETURNING id AS "runId", claim_id AS "claimId", workflow_id AS "workflowId", 0 AS "delayMs"`,
     [LOST_AFTER_MS, JSON.stringify(lost)],
   );
   outboxOf(tx).wakeUps.push(...woken);

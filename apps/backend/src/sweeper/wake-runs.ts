@@ -4,35 +4,47 @@ import { WAKE_AHEAD_MS } from '../runtime/rest-run.js';
 import { WOKEN_BY_TIME } from '../targets/parked.js';
 
 /**
- * The runs of one workflow that are due by then and were never told, the oldest first. Written as a range of (workflow, time), not as an equality: only
- * runs_unwoken has that order, while runs_due would be read through the crowd of every other workflow.
+ * The runs of one workflow that are due by then and were never told, the oldest first. Written as a range of (workflow, time), not as an equality: so
+ * it is read in the order of runs_unwoken.
  */
-const unwokenOf = (workflow: string, aheadMs: string) => `
+export const unwokenOf = (workflow: string, aheadMs: string) => `
   woken_at IS NULL AND ${WOKEN_BY_TIME}
     AND (workflow_id, due_at) >= (${workflow}, '-infinity') AND (workflow_id, due_at) <= (${workflow}, onward_now() + ${aheadMs} * interval '1 millisecond')
-  ORDER BY workflow_id, due_at, id`;
+  ORDER BY workflow_id, due_at`;
 
-/** How many wake-ups the queue has room for; `takesDelayed`: also ones for runs that are due soon but not yet. */
-export type Room = { due: number; takesDelayed: boolean };
+/**
+ * How many wake-ups the queue has room for; `takesDelayed`: also ones for runs that are due soon but not yet; `shareOf`: no more than this of one
+ * workflow. `onLeft` is called when due runs may be left for want of room.
+ */
+export type Room = { due: number; takesDelayed: boolean; shareOf: (workflowId: string) => number; onLeft: () => void };
 
 /**
  * Tells the queue of runs that are due, or will be soon, and of which it was never told: as many as it has room for, in turn by workflow,
  * of each the oldest first, so that the crowd of one workflow does not keep another's runs waiting. Answers how many.
  */
-export async function wakeRuns(tx: Tx, { due: room, takesDelayed }: Room): Promise<number> {
+export async function wakeRuns(tx: Tx, { due: room, takesDelayed, shareOf, onLeft }: Room): Promise<number> {
   const aheadMs = takesDelayed ? WAKE_AHEAD_MS : 0;
-  let workflows = await findWorkflows(tx, aheadMs);
+  let workflows = (await findWorkflows(tx, aheadMs)).map((id) => ({ id, mayTake: shareOf(id) }));
   let left = room;
-  while (left > 0 && workflows.length > 0) {
-    const share = Math.ceil(left / workflows.length);
-    const woken = await wakeShares(tx, workflows.slice(0, left), share, aheadMs);
-    outboxOf(tx).wakeUps.push(...woken.map(({ runId, claimId, delayMs }) => ({ runId, claimId, delayMs })));
+  for (;;) {
+    const going = workflows.filter(({ mayTake }) => mayTake > 0).slice(0, left);
+    if (going.length < workflows.length) onLeft();
+    if (going.length === 0) return room - left;
+    const each = Math.ceil(left / going.length);
+    const shares = going.map(({ mayTake }) => Math.min(each, mayTake));
+    const woken = await wakeShares(
+      tx,
+      going.map(({ id }) => id),
+      shares,
+      aheadMs,
+    );
+    outboxOf(tx).wakeUps.push(...woken);
     left -= woken.length;
     const counts = new Map<string, number>();
     for (const { workflowId } of woken) counts.set(workflowId, (counts.get(workflowId) ?? 0) + 1);
-    workflows = workflows.filter((id) => counts.get(id) === share);
+    // Who had fewer than it might take has none left.
+    workflows = going.flatMap(({ id, mayTake }, nth) => (counts.get(id) === shares[nth] ? [{ id, mayTake: mayTake - (shares[nth] ?? 0) }] : []));
   }
-  return room - left;
 }
 
 /** $1: how far ahead, in ms. */
@@ -45,20 +57,18 @@ async function findWorkflows(tx: Tx, aheadMs: number): Promise<string[]> {
   return (await rows<{ id: string }>(tx, FIND_WORKFLOWS, [aheadMs])).map(({ id }) => id);
 }
 
-/** $1: workflows; $2: how many of each; $3: how far ahead, in ms. */
+/** $1: workflows; $2: how many of each of them; $3: how far ahead, in ms. */
 export const WAKE_SHARES = `
   WITH shares AS MATERIALIZED (
-    SELECT mine.id, mine.due_at, one.nth AS workflow_nth, one.id AS workflow_id FROM unnest($1::uuid[]) WITH ORDINALITY AS one (id, nth) CROSS JOIN LATERAL (
-      SELECT id, due_at FROM runs WHERE ${unwokenOf('one.id', '$3')} LIMIT $2 FOR UPDATE SKIP LOCKED) AS mine),
+    SELECT mine.id, mine.due_at, one.nth AS workflow_nth, one.id AS workflow_id FROM unnest($1::uuid[], $2::integer[]) WITH ORDINALITY AS one (id, most, nth) CROSS JOIN LATERAL (
+      SELECT id, due_at FROM runs WHERE ${unwokenOf('one.id', '$3')} LIMIT one.most FOR UPDATE SKIP LOCKED) AS mine),
   turns AS (SELECT id, workflow_nth, row_number() OVER (PARTITION BY workflow_id ORDER BY due_at, id) AS turn FROM shares),
   woken AS (
     UPDATE runs SET woken_at = clock_timestamp() FROM turns WHERE runs.id = turns.id
     RETURNING runs.id, claim_id, workflow_id, greatest(0, extract(epoch FROM due_at - onward_now()) * 1000)::float8 AS delay_ms, turn, workflow_nth)
   SELECT id AS "runId", claim_id AS "claimId", workflow_id AS "workflowId", delay_ms AS "delayMs" FROM woken ORDER BY turn, workflow_nth`;
 
-type Woken = PlannedWakeUp & { workflowId: string };
-
-/** Up to `share` runs of each workflow; the answer takes turns: the oldest of each, then the second of each. */
-function wakeShares(tx: Tx, workflows: readonly string[], share: number, aheadMs: number): Promise<Woken[]> {
-  return rows<Woken>(tx, WAKE_SHARES, [workflows, share, aheadMs]);
+/** Up to `shares` runs of the workflows; the answer takes turns: the oldest of each, then the second of each. */
+function wakeShares(tx: Tx, workflows: readonly string[], shares: readonly number[], aheadMs: number): Promise<PlannedWakeUp[]> {
+  return rows<PlannedWakeUp>(tx, WAKE_SHARES, [workflows, shares, aheadMs]);
 }

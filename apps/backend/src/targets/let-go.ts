@@ -5,12 +5,12 @@ import { storableJson } from '../database/storable-json.js';
 import type { Outcome } from '@onward/contracts/outcome';
 
 /** Ends the waiting of parked, locked runs: each is due at its time, under a new claimId, and the queue is told. */
-export async function letGo(tx: Tx, runs: readonly { id: string; dueAt: Date; delayMs: number }[], why: string): Promise<void> {
+export async function letGo(tx: Tx, runs: readonly { id: string; workflowId: string; dueAt: Date; delayMs: number }[], why: string): Promise<void> {
   if (runs.length === 0) return;
   const resolution: Outcome = { kind: 'not_sent', why };
-  const going = runs.map(({ id, dueAt, delayMs }) => {
+  const going = runs.map(({ id, workflowId, dueAt, delayMs }) => {
     const claimId = newId();
-    return { id, claim_id: claimId, due_at: dueAt, is_told: planWakeUp(tx, { runId: id, claimId, delayMs }) };
+    return { id, claim_id: claimId, due_at: dueAt, is_told: planWakeUp(tx, { runId: id, claimId, workflowId, delayMs }) };
   });
   await change(
     tx,

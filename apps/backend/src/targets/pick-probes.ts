@@ -27,16 +27,16 @@ export async function pickProbes(tx: Tx, after: string | null = null): Promise<B
       await changeTarget(tx, id, { state: 'half_open', until, probeRunId });
       continue;
     }
-    const [probe] = await rows<{ id: string; dueAt: Date | null }>(
+    const [probe] = await rows<{ id: string; workflowId: string; dueAt: Date | null }>(
       tx,
-      `SELECT runs.id, due_at AS "dueAt" ${parkedThatMayGo('$1')} ORDER BY due_at, runs.id LIMIT 1 FOR UPDATE OF runs SKIP LOCKED`,
+      `SELECT runs.id, workflow_id AS "workflowId", due_at AS "dueAt" ${parkedThatMayGo('$1')} ORDER BY due_at, runs.id LIMIT 1 FOR UPDATE OF runs SKIP LOCKED`,
       [targetKey(origin)],
     );
     if (!probe) continue;
     await changeTarget(tx, id, { state: 'half_open', until, probeRunId: probe.id });
     // It keeps the time since which it is due, so that it is early among the runs of its workflow that wait to be woken.
     const dueAt = probe.dueAt !== null && probe.dueAt < now ? probe.dueAt : now;
-    await letGo(tx, [{ id: probe.id, dueAt, delayMs: 0 }], 'it probes whether the target is well');
+    await letGo(tx, [{ id: probe.id, workflowId: probe.workflowId, dueAt, delayMs: 0 }], 'it probes whether the target is well');
     count += 1;
   }
   return batchOf(over, count);

@@ -28,12 +28,12 @@ export async function releaseParked(tx: Tx, after: string | null = null): Promis
   for (const { id, origin, ratePerSecond, releasedUntil, stateSince, now } of free) {
     const places = placesAhead(now.getTime(), releasedUntil?.getTime() ?? null, ratePerSecond ?? RATE_PER_SECOND);
     if (places.length === 0) continue;
-    const parked = await rows<{ id: string }>(
+    const parked = await rows<{ id: string; workflowId: string }>(
       tx,
-      `SELECT runs.id ${parkedThatMayGo('$1')} AND ${isItsTurn('$3::timestamptz')} ORDER BY due_at, runs.id LIMIT $2 FOR UPDATE OF runs SKIP LOCKED`,
+      `SELECT runs.id, workflow_id AS "workflowId" ${parkedThatMayGo('$1')} AND ${isItsTurn('$3::timestamptz')} ORDER BY due_at, runs.id LIMIT $2 FOR UPDATE OF runs SKIP LOCKED`,
       [targetKey(origin), places.length, stateSince],
     );
-    const going = parked.map((run, nth) => ({ id: run.id, dueAt: new Date(places[nth] ?? 0), delayMs: (places[nth] ?? 0) - now.getTime() }));
+    const going = parked.map((run, nth) => ({ ...run, dueAt: new Date(places[nth] ?? 0), delayMs: (places[nth] ?? 0) - now.getTime() }));
     const last = going.at(-1);
     if (!last) continue;
     await letGo(tx, going, 'the target is free again');

@@ -62,7 +62,7 @@ afterEach(async () => {
   await rows(onward.source, 'TRUNCATE runs CASCADE');
 });
 
-const depth = async () => Object.values(await queue.getJobCounts('wait', 'delayed')).reduce((all, one) => all + one, 0);
+const depth = async () => Object.values(await queue.getJobCounts('wait', 'prioritized', 'delayed')).reduce((all, one) => all + one, 0);
 const tellings = async () =>
   (await rows<{ runs: number; times: number }>(onward.source, 'SELECT count(DISTINCT run_id)::int AS runs, count(*)::int AS times FROM tellings'))[0];
 
@@ -139,7 +139,7 @@ test('a crowd that Valkey forgot is told anew where it had been told, and nothin
   await admin.flushall();
   const isComplete = async () => {
     const told = await rows<{ id: string }>(onward.source, 'SELECT claim_id AS id FROM runs WHERE woken_at IS NOT NULL AND due_at IS NOT NULL');
-    const entries = new Set((await queue.getJobs(['wait'])).map(({ id }) => id));
+    const entries = new Set((await queue.getJobs(['wait', 'prioritized'])).map(({ id }) => id));
     return told.length >= 2_000 && told.every(({ id }) => entries.has(id));
   };
   await expect.poll(isComplete, { timeout: 60_000, interval: 500 }).toBe(true);
@@ -177,7 +177,7 @@ async function explainAll(): Promise<string[]> {
   await rows(onward.source, 'ANALYZE runs');
   const statements: [string, unknown[]][] = [
     [FIND_WORKFLOWS, [30_000]],
-    [WAKE_SHARES, [[workflowId, small], 1_000, 30_000]],
+    [WAKE_SHARES, [[workflowId, small], [1_000, 1_000], 30_000]],
     [READ_TOLD, [4_000, '-infinity', '00000000-0000-0000-0000-000000000000', 2_000]],
   ];
   const found: string[] = [];

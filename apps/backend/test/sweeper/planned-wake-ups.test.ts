@@ -82,7 +82,7 @@ test.each(Object.keys(WRITERS))(
     try {
       const laidOut = await WRITERS[name]?.();
       if (!laidOut) throw new Error(`There is no writer ${name}`);
-      await queues.addWakeUps(Array.from({ length: 2_000 }, (_, nth) => ({ runId: `r${nth}`, claimId: `c${nth}`, delayMs: 0 })));
+      await queues.addWakeUps(Array.from({ length: 4_000 }, (_, nth) => ({ runId: `r${nth}`, claimId: `c${nth}`, workflowId: `w${nth}`, delayMs: 0 })));
       await vi.waitFor(async () => expect((await queues.room()).due).toBe(0), { timeout: 10_000 });
       await laidOut.write?.();
       expect((await worker.run(laidOut.runId)).wokenAt).toBeNull();

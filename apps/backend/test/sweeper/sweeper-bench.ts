@@ -59,7 +59,7 @@ export function listen() {
 }
 
 /** Room enough for all that a test lays out. */
-export const ROOM = { due: 2_000, takesDelayed: true };
+export const ROOM = { due: 2_000, takesDelayed: true, shareOf: () => 2_000, onLeft: () => undefined };
 
 /** A latch: `open` lets everybody pass who waits for `passed`. */
 export function latch(): { open: () => void; passed: Promise<void> } {
@@ -79,7 +79,7 @@ export function anotherBackend({ settings }: BackendForTest, changed: Partial<Se
 export function readQueue(valkeyUrl: string) {
   const queue = new Queue(AUTOMATIONS_QUEUE, { connection: { url: valkeyUrl }, prefix: QUEUE_PREFIX });
   return {
-    waiting: async () => (await queue.getJobs(['waiting'])).map(({ id, data }) => ({ id, data: data as unknown })),
+    waiting: async () => (await queue.getJobs(['waiting', 'prioritized'])).map(({ id, data }) => ({ id, data: data as unknown })),
     /** `at` is when the entry is handed out, by the real clock, in ms. */
     delayed: async () =>
       (await queue.getJobs(['delayed'])).map(({ id, data, delay, timestamp }) => ({ id, data: data as unknown, delay, at: timestamp + delay })),

@@ -108,11 +108,11 @@ test('workflows take turns: the crowd of one leaves the few runs of another thei
 
 test('no more are woken than the queue has room for, and those of later only when it takes delayed ones', async () => {
   await insertRuns(onward, workflowId, 20);
-  expect((await duty(onward.source, (tx) => wakeRuns(tx, { due: 3, takesDelayed: true }))).count).toBe(3);
+  expect((await duty(onward.source, (tx) => wakeRuns(tx, { ...ROOM, due: 3 }))).count).toBe(3);
   await deleteRuns(onward);
   await insertRuns(onward, workflowId, 2, { due: dueIn(20) });
-  expect((await duty(onward.source, (tx) => wakeRuns(tx, { due: 100, takesDelayed: false }))).count).toBe(0);
-  expect((await duty(onward.source, (tx) => wakeRuns(tx, { due: 100, takesDelayed: true }))).count).toBe(2);
+  expect((await duty(onward.source, (tx) => wakeRuns(tx, { ...ROOM, takesDelayed: false }))).count).toBe(0);
+  expect((await duty(onward.source, (tx) => wakeRuns(tx, ROOM))).count).toBe(2);
 });
 
 test('the oldest 2,000 are woken at once, whatever the order they were written in, and then the rest', async () => {
@@ -192,7 +192,7 @@ test('a run due in 10 s has one delayed entry of that delay; one due in two minu
 
 test('while more than 2,000 entries wait the rows keep what is due; then the queue is topped up', async () => {
   const queues = queuesOf(onward.backend);
-  const long = (await insertRuns(onward, workflowId, 2_100, { woken: ago(0) })).map(({ id, claimId }) => ({ runId: id, claimId, delayMs: 0 }));
+  const long = (await insertRuns(onward, workflowId, 2_100, { woken: ago(0) })).map(({ id, claimId }) => ({ runId: id, claimId, workflowId, delayMs: 0 }));
   await expect.poll(() => queues.addWakeUps(long)).toBe(2_100);
   await expect.poll(async () => (await queues.room()).due, { timeout: 5_000 }).toBe(0);
   const runs = await insertRuns(onward, workflowId, 5, { due: dueIn(-60) });
