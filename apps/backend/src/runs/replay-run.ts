@@ -33,7 +33,8 @@ export async function reopenAt(checkpoint: Checkpoint, version: Version, node: s
   const { tx, run } = checkpoint;
   const [workflow] = await rows<{ archivedAt: Date | null }>(tx, 'SELECT archived_at AS "archivedAt" FROM workflows WHERE id = $1', [run.workflowId]);
   if (workflow?.archivedAt) throw new Problem('conflict', 'The workflow is archived; take it out of the archive first');
-  const reentryKey = version.settings.reentry === 'after_finishing' && run.contactId !== null ? reentryKeyOf({ workflowId: run.workflowId, contactId: run.contactId }) : null;
+  const reentryKey =
+    version.settings.reentry === 'after_finishing' && run.contactId !== null ? reentryKeyOf({ workflowId: run.workflowId, contactId: run.contactId }) : null;
   if (reentryKey !== null) {
     const [live] = await rows<{ id: string }>(tx, 'SELECT id FROM runs WHERE reentry_key = $1', [reentryKey]);
     if (live) throw new Problem('conflict', `The contact is in another run of this workflow: ${live.id}`);

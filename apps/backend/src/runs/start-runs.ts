@@ -84,7 +84,8 @@ async function insertRuns(tx: Tx, tried: readonly { plan: PlannedRun; id: string
     event_id: plan.eventId,
     node: plan.node,
     is_told: planWakeUp(tx, { runId: id, claimId, workflowId: plan.workflowId, delayMs: 0 }),
-    reentry_key: plan.reentry === 'after_finishing' && plan.contactId !== null ? reentryKeyOf({ workflowId: plan.workflowId, contactId: plan.contactId }) : null,
+    reentry_key:
+      plan.reentry === 'after_finishing' && plan.contactId !== null ? reentryKeyOf({ workflowId: plan.workflowId, contactId: plan.contactId }) : null,
     context: plan.context,
   }));
   const inserted = await rows<{ id: string }>(

@@ -18,10 +18,14 @@ export async function holdRuns(tx: Tx): Promise<number> {
 export const HOLD_UNWOKEN = `
   SELECT mine.id FROM workflows CROSS JOIN LATERAL (SELECT id FROM runs WHERE ${unwokenOf('workflows.id', '0')} LIMIT $1 FOR UPDATE SKIP LOCKED) AS mine
   WHERE workflows.status = 'paused' LIMIT $1`;
+/** What was told is read first, by its own index, and not by way of the workflows, whose runs may be many. */
 export const HOLD_WOKEN = `
-  SELECT runs.id FROM runs JOIN workflows ON workflows.id = workflow_id
-  WHERE workflows.status = 'paused' AND woken_at IS NOT NULL AND ${WOKEN_BY_TIME} AND due_at <= onward_now()
-  LIMIT $1 FOR UPDATE OF runs SKIP LOCKED`;
+  WITH told AS MATERIALIZED (
+    SELECT id, workflow_id FROM runs
+    WHERE woken_at > '-infinity' AND ${WOKEN_BY_TIME} AND due_at <= onward_now() AND EXISTS (SELECT FROM workflows WHERE status = 'paused'))
+  SELECT id FROM runs
+  WHERE id IN (SELECT told.id FROM told JOIN workflows ON workflows.id = told.workflow_id WHERE workflows.status = 'paused') AND woken_at IS NOT NULL AND ${WOKEN_BY_TIME}
+  LIMIT $1 FOR UPDATE SKIP LOCKED`;
 
 function hold(tx: Tx, due: string): Promise<number> {
   return change(tx, `UPDATE runs SET is_held = true WHERE id IN (${due})`, [BATCH]);

@@ -72,7 +72,7 @@ test('a resumed workflow lets go of 250 runs at once, the oldest first, each und
   for (const { id, claimId } of oldest) {
     expect(now.get(id)).toMatchObject({ isHeld: false, isFresh: true });
     expect(now.get(id)?.claimId).not.toBe(claimId);
-    expect(wakeUps.find(({ runId }) => runId === id)).toEqual({ runId: id, claimId: now.get(id)?.claimId, delayMs: 0 });
+    expect(wakeUps.find(({ runId }) => runId === id)).toEqual({ runId: id, claimId: now.get(id)?.claimId, workflowId, delayMs: 0 });
   }
   for (const { id, claimId } of runs.slice(0, 50)) expect(now.get(id)).toMatchObject({ isHeld: true, claimId });
 });

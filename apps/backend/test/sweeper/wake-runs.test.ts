@@ -41,7 +41,7 @@ test.each<[string, RowColumns, delayMs: [number, number] | null]>([
   const [run] = await insertRuns(onward, workflowId, 1, columns);
   const { count, wakeUps } = await duty(onward.source, wake);
   expect(count).toBe(delay ? 1 : 0);
-  expect(wakeUps).toEqual(delay ? [{ runId: run?.id, claimId: run?.claimId, delayMs: expect.any(Number) }] : []);
+  expect(wakeUps).toEqual(delay ? [{ runId: run?.id, claimId: run?.claimId, workflowId, delayMs: expect.any(Number) }] : []);
   if (delay) {
     expect(wakeUps[0]?.delayMs).toBeGreaterThanOrEqual(delay[0]);
     expect(wakeUps[0]?.delayMs).toBeLessThanOrEqual(delay[1]);
@@ -64,7 +64,7 @@ test.each<[string, RowColumns, isWokenAgain: boolean, hasEntry?: 'has an entry']
   const { teller, wakeUps, standing } = listen();
   if (hasEntry) standing.add(run?.claimId ?? '');
   expect(await wakeLost(onward.source, teller)).toBe(isWokenAgain ? 1 : 0);
-  expect(wakeUps).toEqual(isWokenAgain ? [{ runId: run?.id, claimId: run?.claimId, delayMs: 0 }] : []);
+  expect(wakeUps).toEqual(isWokenAgain ? [{ runId: run?.id, claimId: run?.claimId, workflowId, delayMs: 0 }] : []);
   expect(await wakeLost(onward.source, teller)).toBe(0);
 });
 

@@ -1,0 +1,64 @@
+/** A crowd of one workflow and the run of another, on a real queue that a consumer works off in the order it is handed out. */
+import { AUTOMATIONS_QUEUE, QUEUE_PREFIX } from '@onward/contracts/queues';
+import { Worker } from 'bullmq';
+import { Redis } from 'ioredis';
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { rows } from '../../src/database/sql.js';
+import { type BackendForTest, backendForTest } from '../backend-for-test.js';
+import { line, publish, startRun, tag } from '../runtime/hand-worker.js';
+import { BY_HAND, deleteRuns, insertRuns, queuesOf, readQueue, sweeperOf } from './sweeper-bench.js';
+
+/** As many due runs of one workflow as the queue takes from a backend. */
+const SHARE = 1_000;
+let onward: BackendForTest;
+let admin: Redis;
+let queue: ReturnType<typeof readQueue>;
+beforeAll(async () => {
+  onward = await backendForTest(BY_HAND);
+  admin = new Redis(onward.valkeyUrl);
+  queue = readQueue(onward.valkeyUrl);
+});
+beforeEach(async () => {
+  await deleteRuns(onward);
+  await admin.flushdb();
+});
+afterAll(async () => {
+  await queue?.close();
+  admin?.disconnect();
+  await onward?.close();
+});
+
+const told = async (workflowId: string) =>
+  (await rows<{ count: number }>(onward.source, 'SELECT count(*)::int AS count FROM runs WHERE workflow_id = $1 AND woken_at IS NOT NULL', [workflowId]))[0]
+    ?.count;
+
+test('a run that begins behind a crowd of another workflow is handed out before the last 8,000 of it', async () => {
+  const crowd = await publish(onward, line(tag('a')));
+  const other = await publish(onward, line(tag('b')));
+  await insertRuns(onward, crowd, 10_000, { due: `onward_now() - interval '1 min' + nth * interval '1 ms'` });
+  await sweeperOf(onward.backend).sweepFully();
+  expect(await told(crowd)).toBe(SHARE);
+  const { runId } = await startRun(onward, other);
+  expect(await told(other)).toBe(1);
+  await expect.poll(async () => (await queue.waiting()).length, { timeout: 30_000 }).toBe(SHARE + 1);
+
+  const taken: string[] = [];
+  const worker = new Worker<{ runId: string }>(AUTOMATIONS_QUEUE, async ({ data }) => void taken.push(data.runId), {
+    connection: { url: onward.valkeyUrl },
+    prefix: QUEUE_PREFIX,
+    removeOnComplete: { count: 0 },
+  });
+  await expect.poll(() => taken.length, { timeout: 60_000 }).toBe(SHARE + 1);
+  await worker.close();
+  expect(taken.indexOf(runId)).toBeLessThan(10);
+}, 120_000);
+
+test('what is left of a crowd is told as soon as claims have made room, and not only by the next pass', async () => {
+  const crowd = await publish(onward, line(tag('a')));
+  await insertRuns(onward, crowd, 1_500, { due: `onward_now() - interval '1 min'` });
+  await sweeperOf(onward.backend).sweepFully();
+  expect(await told(crowd)).toBe(SHARE);
+  await admin.flushdb();
+  for (let claim = 0; claim < 300; claim += 1) queuesOf(onward.backend).noteClaim();
+  await expect.poll(() => told(crowd), { timeout: 20_000 }).toBe(1_500);
+}, 60_000);
