@@ -30,12 +30,11 @@ export async function wakeRuns(tx: Tx, { due: room, takesDelayed, shareOf, onLef
     const going = workflows.filter(({ mayTake }) => mayTake > 0).slice(0, left);
     if (going.length < workflows.length) onLeft();
     if (going.length === 0) return room - left;
-    const each = Math.ceil(left / going.length);
-    const shares = going.map(({ mayTake }) => Math.min(each, mayTake));
+    const share = Math.min(Math.ceil(left / going.length), ...going.map(({ mayTake }) => mayTake));
     const woken = await wakeShares(
       tx,
       going.map(({ id }) => id),
-      shares,
+      share,
       aheadMs,
     );
     outboxOf(tx).wakeUps.push(...woken);
@@ -43,7 +42,7 @@ export async function wakeRuns(tx: Tx, { due: room, takesDelayed, shareOf, onLef
     const counts = new Map<string, number>();
     for (const { workflowId } of woken) counts.set(workflowId, (counts.get(workflowId) ?? 0) + 1);
     // Who had fewer than it might take has none left.
-    workflows = going.flatMap(({ id, mayTake }, nth) => (counts.get(id) === shares[nth] ? [{ id, mayTake: mayTake - (shares[nth] ?? 0) }] : []));
+    workflows = going.filter(({ id }) => counts.get(id) === share).map(({ id, mayTake }) => ({ id, mayTake: mayTake - share }));
   }
 }
 
@@ -57,18 +56,18 @@ async function findWorkflows(tx: Tx, aheadMs: number): Promise<string[]> {
   return (await rows<{ id: string }>(tx, FIND_WORKFLOWS, [aheadMs])).map(({ id }) => id);
 }
 
-/** $1: workflows; $2: how many of each of them; $3: how far ahead, in ms. */
+/** $1: workflows; $2: how many of each, a number known to the planner, or it would read all runs of a workflow; $3: how far ahead, in ms. */
 export const WAKE_SHARES = `
   WITH shares AS MATERIALIZED (
-    SELECT mine.id, mine.due_at, one.nth AS workflow_nth, one.id AS workflow_id FROM unnest($1::uuid[], $2::integer[]) WITH ORDINALITY AS one (id, most, nth) CROSS JOIN LATERAL (
-      SELECT id, due_at FROM runs WHERE ${unwokenOf('one.id', '$3')} LIMIT one.most FOR UPDATE SKIP LOCKED) AS mine),
+    SELECT mine.id, mine.due_at, one.nth AS workflow_nth, one.id AS workflow_id FROM unnest($1::uuid[]) WITH ORDINALITY AS one (id, nth) CROSS JOIN LATERAL (
+      SELECT id, due_at FROM runs WHERE ${unwokenOf('one.id', '$3')} LIMIT $2 FOR UPDATE SKIP LOCKED) AS mine),
   turns AS (SELECT id, workflow_nth, row_number() OVER (PARTITION BY workflow_id ORDER BY due_at, id) AS turn FROM shares),
   woken AS (
     UPDATE runs SET woken_at = clock_timestamp() FROM turns WHERE runs.id = turns.id
     RETURNING runs.id, claim_id, workflow_id, greatest(0, extract(epoch FROM due_at - onward_now()) * 1000)::float8 AS delay_ms, turn, workflow_nth)
   SELECT id AS "runId", claim_id AS "claimId", workflow_id AS "workflowId", delay_ms AS "delayMs" FROM woken ORDER BY turn, workflow_nth`;
 
-/** Up to `shares` runs of the workflows; the answer takes turns: the oldest of each, then the second of each. */
-function wakeShares(tx: Tx, workflows: readonly string[], shares: readonly number[], aheadMs: number): Promise<PlannedWakeUp[]> {
-  return rows<PlannedWakeUp>(tx, WAKE_SHARES, [workflows, shares, aheadMs]);
+/** Up to `share` runs of each workflow; the answer takes turns: the oldest of each, then the second of each. */
+function wakeShares(tx: Tx, workflows: readonly string[], share: number, aheadMs: number): Promise<PlannedWakeUp[]> {
+  return rows<PlannedWakeUp>(tx, WAKE_SHARES, [workflows, share, aheadMs]);
 }

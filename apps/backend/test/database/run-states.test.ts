@@ -19,7 +19,7 @@ const VALUES = {
   ended_at: 'now()',
   wait_reason: `'event'`,
   wait_key: `'event:x'`,
-  reentry_key: 'gen_random_uuid()::text',
+  reentry_key: 'gen_random_uuid()',
 } as const;
 type Column = keyof typeof VALUES;
 const COLUMNS = Object.keys(VALUES) as Column[];

@@ -180,7 +180,7 @@ async function explainAll(): Promise<string[]> {
   await rows(onward.source, 'ANALYZE runs');
   const statements: [string, unknown[]][] = [
     [FIND_WORKFLOWS, [30_000]],
-    [WAKE_SHARES, [[workflowId, small], [1_000, 1_000], 30_000]],
+    [WAKE_SHARES, [[workflowId, small], 1_000, 30_000]],
     [READ_TOLD, [4_000, '-infinity', '00000000-0000-0000-0000-000000000000', 2_000]],
   ];
   const found: string[] = [];

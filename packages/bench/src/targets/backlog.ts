@@ -96,7 +96,7 @@ async function measureClaims({ query, transact }: Onward, workflowId: string): P
     );
     for (let nth = 0; nth < CLAIMS; nth += 1) {
       const startedAt = performance.now();
-      const claimed = await ask(WAKE_SHARES, [[workflowId], [CLAIMED], 0]);
+      const claimed = await ask(WAKE_SHARES, [[workflowId], CLAIMED, 0]);
       took.push(performance.now() - startedAt);
       if (claimed !== CLAIMED) throw new Error(`A claim took ${claimed} runs instead of ${CLAIMED}`);
     }
