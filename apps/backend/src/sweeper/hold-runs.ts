@@ -15,7 +15,7 @@ export async function holdRuns(tx: Tx): Promise<number> {
 }
 
 /** $1: how many at most. */
-export const HOLD_UNWOKEN = `
+const HOLD_UNWOKEN = `
   SELECT mine.id FROM workflows CROSS JOIN LATERAL (SELECT id FROM runs WHERE ${unwokenOf('workflows.id', '0')} LIMIT $1 FOR UPDATE SKIP LOCKED) AS mine
   WHERE workflows.status = 'paused' LIMIT $1`;
 /** What was told is read first, by its own index, and not by way of the workflows, whose runs may be many. */

@@ -74,7 +74,7 @@ async function worldOf(mark: string) {
   const told = await rows<Record<string, string | null>>(
     onward.source,
     `SELECT kind, workflow_id AS workflow, all_kinds.contact_id AS contact, replace(event_id, $1, '') AS event, type, replace(payload::text, $1, '') AS payload, what, snapshot::text AS snapshot FROM (
-       SELECT 'run' AS kind, workflow_id, contact_id, event_id, state || ' ' || node || ' ' || coalesce(replace(reentry_key, contact_id::text, ''), '') AS what,
+       SELECT 'run' AS kind, workflow_id, contact_id, event_id, state || ' ' || node || ' ' || CASE reentry_key WHEN encode(substring(sha256(convert_to(workflow_id || ':' || contact_id, 'UTF8')) FROM 1 FOR 16), 'hex')::uuid THEN 'alone' ELSE coalesce(reentry_key::text, '') END AS what,
               context -> 'contact' -> 'attributes' AS snapshot FROM runs JOIN run_contexts ON run_id = runs.id
        UNION ALL SELECT 'refusal', workflow_id, contact_id, event_id, reason, null FROM run_refusals
        UNION ALL SELECT 'event', null, contact_id, id, depth::text, null FROM events

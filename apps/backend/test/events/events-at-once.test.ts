@@ -1,6 +1,7 @@
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { rows } from '../../src/database/sql.js';
+import { reentryKeyOf } from '../../src/runs/reentry-key.js';
 import { type BackendForTest, backendForTest } from '../backend-for-test.js';
 import { line, publish, tag, wait } from '../runtime/hand-worker.js';
 
@@ -117,8 +118,8 @@ describe('in a database that is busy', () => {
       (contactId, workflowId) =>
         gate.query(
           `INSERT INTO runs (id, claim_id, workflow_id, version_id, node, seq, state, due_at, reentry_key)
-           SELECT gen_random_uuid(), gen_random_uuid(), id, version_id, 'start', 1, 'pending', onward_now(), id || ':' || $2 FROM workflows WHERE id = $1`,
-          [workflowId, contactId],
+           SELECT gen_random_uuid(), gen_random_uuid(), id, version_id, 'start', 1, 'pending', onward_now(), $2 FROM workflows WHERE id = $1`,
+          [workflowId, reentryKeyOf({ workflowId, contactId })],
         ),
     ],
     ['the version, which was not read yet', () => gate.query('LOCK TABLE workflow_versions IN ACCESS EXCLUSIVE MODE')],

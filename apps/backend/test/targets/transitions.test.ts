@@ -6,7 +6,7 @@ import { randomUUID } from 'node:crypto';
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { change, rows, transact } from '../../src/database/sql.js';
-import { HOLD_UNWOKEN, HOLD_WOKEN } from '../../src/sweeper/hold-runs.js';
+import { HOLD_WOKEN } from '../../src/sweeper/hold-runs.js';
 import { sweepTargets } from '../../src/sweeper/sweep-targets.js';
 import { parkedThatMayGo } from '../../src/targets/parked.js';
 import { pickProbes } from '../../src/targets/pick-probes.js';
@@ -530,7 +530,6 @@ test('parked runs, those that are due, and the target a run probes are found by 
       const explained = await rows<{ 'QUERY PLAN': string }>(tx, `EXPLAIN ${statement}`, parameters);
       return explained.map((row) => row['QUERY PLAN']).join('\n');
     });
-  expect(await plan(HOLD_UNWOKEN, [10])).toMatch(/runs_unwoken/);
   expect(await plan(HOLD_WOKEN, [10])).toMatch(/runs_woken/);
   expect(await plan(`SELECT runs.id ${parkedThatMayGo('$1')} ORDER BY due_at, runs.id LIMIT 10`, ['target:x'])).toMatch(/runs_parked/);
   expect(await plan('SELECT 1 FROM targets WHERE probe_run_id = $1', [randomUUID()])).toMatch(/targets_probe/);
