@@ -113,7 +113,7 @@ describe('the suppression gate', () => {
     expect(await begin(id)).toEqual({ kind: 'skip', reason: 'unsubscribed' });
     const { claimId } = await bench.readRun(runId);
     expect(claimId).not.toBe(before.claimId);
-    expect(bench.told.at(-1)?.wakeUps).toEqual([{ runId, claimId, delayMs: 0 }]);
+    expect(bench.told.at(-1)?.wakeUps).toMatchObject([{ runId, claimId, delayMs: 0 }]);
   });
 
   it('of several reasons the gravest is named', async () => {

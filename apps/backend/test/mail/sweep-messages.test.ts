@@ -67,7 +67,7 @@ describe('begun messages', () => {
     expect(await bench.readMessage(second.id)).toMatchObject({ state: 'uncertain', try: 2 });
     const { resolution, claimId } = await bench.readRun(second.runId);
     expect(resolution).toMatchObject({ kind: 'done', mark: 'uncertain' });
-    expect(bench.told.flatMap(({ wakeUps }) => wakeUps)).toEqual([{ runId: second.runId, claimId, delayMs: 0 }]);
+    expect(bench.told.flatMap(({ wakeUps }) => wakeUps)).toMatchObject([{ runId: second.runId, claimId, delayMs: 0 }]);
   });
 
   it('a late result settles a lapsed try whose repeat has not begun, and the repeat falls away', async () => {
