@@ -81,19 +81,25 @@ export function parseJson(text: string): unknown {
 /** One pass over the text before anything is built from it; brackets inside strings do not count. */
 function isTooDeep(text: string): boolean {
   let depth = 0;
-  let inString = false;
   for (let at = 0; at < text.length; at++) {
     const char = text.charCodeAt(at);
-    if (inString) {
-      if (char === BACKSLASH) at++;
-      else if (char === QUOTE) inString = false;
-    } else if (char === QUOTE) inString = true;
+    if (char === QUOTE) at = endOfString(text, at);
     else if (char === OPEN_BRACE || char === OPEN_BRACKET) {
       depth++;
       if (depth > MAX_JSON_DEPTH) return true;
     } else if (char === CLOSE_BRACE || char === CLOSE_BRACKET) depth--;
   }
   return false;
+}
+
+/** Where the string that begins at `start` ends; the end of the text for one that does not. A quote behind an odd number of backslashes is in the string. */
+function endOfString(text: string, start: number): number {
+  for (let end = text.indexOf('"', start + 1); end !== -1; end = text.indexOf('"', end + 1)) {
+    let backslashes = 0;
+    while (text.charCodeAt(end - 1 - backslashes) === BACKSLASH) backslashes++;
+    if (backslashes % 2 === 0) return end;
+  }
+  return text.length;
 }
 
 /**

@@ -20,6 +20,8 @@ export type Step<Config> = {
   node: string;
   workflowId: string;
   config: Config;
+  contactId: string | null;
+  /** Null where nothing of it is read (`readsOnlyForTexts`). */
   contact: StepContact | null;
   /** What texts and conditions may see: `contact`, `event`, `context`, `steps`, `run`, `workflow`. */
   scope: Scope;
@@ -45,6 +47,8 @@ export type Action<Config> = {
   needsContact: boolean;
   /** It fills texts that are not in its configuration, so what they look at cannot be known from it. */
   readsTemplates?: true;
+  /** It looks at the scope only to fill texts of its configuration, and at nothing of the contact but its id: without such texts neither is read. */
+  readsOnlyForTexts?: true;
   performedBy: 'backend' | 'worker';
   reentry: string;
   execute(step: Step<Config>): Promise<ActionResult>;

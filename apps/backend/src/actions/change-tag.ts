@@ -33,12 +33,12 @@ export function tagAction(bus: EventBus, { type, reentry, changeMany }: TagChang
     });
   };
   const execute = async (step: Step<TagConfig>): Promise<ActionResult> => (await executeMany(step.tx, [step]))[0] as ActionResult;
-  return { type, config: configSchema, needsContact: true, performedBy: 'backend', reentry, execute, executeMany };
+  return { type, config: configSchema, needsContact: true, readsOnlyForTexts: true, performedBy: 'backend', reentry, execute, executeMany };
 }
 
 /** What the step asks for, or what it comes to without asking. */
-function readStep({ contact, scope, config, depth }: Step<TagConfig>, type: string): ActionResult | { tagging: Tagging; input: { tag: string } } {
-  if (contact === null) return { kind: 'outcome', outcome: failed('contact_missing', `${type} needs a contact, and the run has none`) };
+function readStep({ contactId, scope, config, depth }: Step<TagConfig>, type: string): ActionResult | { tagging: Tagging; input: { tag: string } } {
+  if (contactId === null) return { kind: 'outcome', outcome: failed('contact_missing', `${type} needs a contact, and the run has none`) };
   let filled: string;
   try {
     filled = fill(config.tag, scope, 'text');
@@ -49,5 +49,5 @@ function readStep({ contact, scope, config, depth }: Step<TagConfig>, type: stri
   const tag = tagSchema.safeParse(filled);
   const input = { tag: filled.slice(0, 1_000) };
   if (!tag.success) return { kind: 'outcome', outcome: failed('value_invalid', `"${filled.slice(0, 200)}" cannot be a tag`), input };
-  return { tagging: { contactId: contact.id, tag: tag.data, depth }, input };
+  return { tagging: { contactId, tag: tag.data, depth }, input };
 }

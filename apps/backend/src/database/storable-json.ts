@@ -13,6 +13,11 @@ export function storableJson(value: unknown): string {
   return MAY_HOLD_ONE.test(text) ? JSON.stringify(mended(JSON.parse(text) as unknown)) : text;
 }
 
+/** The same of a text by itself. */
+export function storableText(text: string): string {
+  return text.replace(UNSTORABLE, '\uFFFD');
+}
+
 function mended(value: unknown): unknown {
   if (typeof value === 'string') return value.replace(UNSTORABLE, '\uFFFD');
   if (Array.isArray(value)) return value.map(mended);

@@ -1,4 +1,4 @@
-import type { Columns } from '../database/columns.js';
+import type { Columns, ColumnTypes } from '../database/columns.js';
 import type { Attempt } from './attempt.entity.js';
 import type { Run } from './run.entity.js';
 
@@ -54,4 +54,58 @@ export const ATTEMPT_COLUMNS: Columns<Attempt> = {
   replayOf: 'replay_of',
   startedAt: 'started_at',
   endedAt: 'ended_at',
+};
+
+export const RUN_TYPES: ColumnTypes<Run> = {
+  id: 'uuid',
+  workflowId: 'uuid',
+  versionId: 'uuid',
+  contactId: 'uuid',
+  eventId: 'text',
+  state: 'text',
+  node: 'text',
+  seq: 'integer',
+  n: 'smallint',
+  dueAt: 'timestamptz',
+  wokenAt: 'timestamptz',
+  isHeld: 'boolean',
+  claimId: 'uuid',
+  callNo: 'integer',
+  handOutId: 'uuid',
+  epoch: 'integer',
+  leaseUntil: 'timestamptz',
+  lastClaimId: 'uuid',
+  lastEpoch: 'integer',
+  lastSeq: 'integer',
+  takeovers: 'smallint',
+  waitReason: 'text',
+  waitKey: 'text',
+  resolution: 'jsonb',
+  isCancelAsked: 'boolean',
+  unknownNodes: 'smallint',
+  reentryKey: 'uuid',
+  endReason: 'text',
+  createdAt: 'timestamptz',
+  endedAt: 'timestamptz',
+};
+
+export const ATTEMPT_TYPES: ColumnTypes<Attempt> = {
+  runId: 'uuid',
+  seq: 'integer',
+  n: 'smallint',
+  node: 'text',
+  nodeType: 'text',
+  status: 'text',
+  epoch: 'integer',
+  port: 'text',
+  verb: 'text',
+  input: 'jsonb',
+  output: 'jsonb',
+  failure: 'jsonb',
+  warnings: 'jsonb',
+  mark: 'text',
+  resolved: 'jsonb',
+  replayOf: 'integer',
+  startedAt: 'timestamptz',
+  endedAt: 'timestamptz',
 };

@@ -2,11 +2,13 @@ import type { Refused, Rests, RefusalReason } from '@onward/contracts/patterns';
 import { selectList } from '../database/columns.js';
 import { prepared, type Tx } from '../database/sql.js';
 import type { Attempt } from '../runs/attempt.entity.js';
+import type { RunContext } from '../runs/run-context.entity.js';
 import type { Run } from '../runs/run.entity.js';
 import { RUN_COLUMNS } from '../runs/run-columns.js';
 import { describeState } from '../runs/describe-state.js';
 import type { FrozenRequest } from '../secrets/frozen-request.js';
 import { Group } from './group.js';
+import type { KnownRuns } from './known-runs.js';
 
 /**
  * One run, locked, and what the calls of a frame make of it.
@@ -26,6 +28,8 @@ export type Checkpoint = {
   readonly realNow: Date;
   /** As it was read. */
   readonly locked: Readonly<Run>;
+  /** The transaction that wrote the row (xmin): that of the row as it was locked, and of what was saved. */
+  stamp: string;
   /** The run's workflow as it stood then. */
   readonly workflow: { name: string; status: string };
   run: Run;
@@ -36,6 +40,8 @@ export type Checkpoint = {
   stored: Map<number, ReadonlySet<number>>;
   /** Attempts to write, by `seq/n`. */
   written: Map<string, Attempt>;
+  /** What the run was started with, once it was read; null when it is gone. */
+  context?: RunContext | null;
   /** Requests frozen for a step of the run. */
   frozen: FrozenRow[];
   /** What is to be done in the same transaction once run and attempts are written: a notice, an event. */
@@ -47,18 +53,19 @@ export type Checkpoint = {
 /** A row of `outbound_requests`. */
 export type FrozenRow = { run_id: string; seq: number; request: FrozenRequest; idempotency_key: string; body_hash: string };
 
-const READ = `
-  SELECT ${selectList(RUN_COLUMNS, 'runs')}, workflows.name AS "workflowName", workflows.status AS "workflowStatus",
-         date_trunc('milliseconds', onward_now()) + interval '1 millisecond' AS now, clock_timestamp() AS "realNow"
-  FROM runs JOIN workflows ON workflows.id = runs.workflow_id`;
-const LOCK_ONE = 'SELECT 1 FROM runs WHERE id = $1 FOR UPDATE';
-const READ_ONE = `${READ} WHERE runs.id = $1`;
-const LOCK_MANY = `${READ} WHERE runs.id = ANY($1::uuid[]) ORDER BY runs.id FOR UPDATE OF runs SKIP LOCKED`;
-
+const CLOCKS = `date_trunc('milliseconds', onward_now()) + interval '1 millisecond' AS now, clock_timestamp() AS "realNow"`;
 /** Many wait for one in a transaction they share, so it waits for nobody's lock longer than this; who is alone has the usual time. */
-const WAIT_BRIEFLY = `SELECT set_config('lock_timeout', '300ms', true)`;
+const BEGIN_TOGETHER = `SELECT ${CLOCKS}, set_config('lock_timeout', '300ms', true)`;
+const LOCK_ONE = 'SELECT 1 FROM runs WHERE id = $1 FOR UPDATE';
+const READ_ONE = `
+  SELECT ${selectList(RUN_COLUMNS, 'runs')}, runs.xmin AS stamp, workflows.name AS "workflowName", workflows.status AS "workflowStatus", ${CLOCKS}
+  FROM runs JOIN workflows ON workflows.id = runs.workflow_id WHERE runs.id = $1`;
+const LOCK_MANY = 'SELECT id, xmin AS stamp FROM runs WHERE id = ANY($1::uuid[]) ORDER BY id FOR UPDATE SKIP LOCKED';
+const READ_RUNS = `SELECT ${selectList(RUN_COLUMNS)}, xmin AS stamp FROM runs WHERE id = ANY($1::uuid[])`;
+const READ_WORKFLOWS = 'SELECT id, name, status FROM workflows WHERE id = ANY($1::uuid[])';
 
-type LockedRow = Run & { workflowName: string; workflowStatus: string; now: Date; realNow: Date };
+type Clocks = { now: Date; realNow: Date };
+type ReadRow = Run & { stamp: string };
 
 /**
  * Locks a run by its id alone and reads it. Null when there is none. The lock may have been waited for, so its workflow is read in a later statement,
@@ -66,20 +73,51 @@ type LockedRow = Run & { workflowName: string; workflowStatus: string; now: Date
  */
 export async function lockRun(tx: Tx, runId: string): Promise<Checkpoint | null> {
   await prepared(tx, LOCK_ONE, [runId]);
-  const [found] = await prepared<LockedRow>(tx, READ_ONE, [runId]);
-  return found ? checkpointOf(new Group(tx, false), found) : null;
+  const [found] = await prepared<ReadRow & Clocks & { workflowName: string; workflowStatus: string }>(tx, READ_ONE, [runId]);
+  if (!found) return null;
+  const { stamp, workflowName, workflowStatus, now, realNow, ...run } = found;
+  return checkpointOf(new Group(tx, false), { run, stamp, workflow: { name: workflowName, status: workflowStatus }, now, realNow });
 }
 
-/** Locks runs that share a transaction and reads them, with the attempts of the step each stands on. Left out: one that is not there, or held by somebody else. */
-export async function lockRuns(tx: Tx, runIds: readonly string[]): Promise<Checkpoint[]> {
-  await prepared(tx, WAIT_BRIEFLY, []);
-  const group = new Group(tx, true);
-  const checkpoints = (await prepared<LockedRow>(tx, LOCK_MANY, [runIds])).map((found) => checkpointOf(group, found));
+/**
+ * Locks runs that share a transaction and reads them, with the attempts of the step each stands on; those of which `known` has the very row are not read
+ * again. Left out: one that is not there, or held by somebody else.
+ */
+export async function lockRuns(tx: Tx, runIds: readonly string[], known: KnownRuns): Promise<Checkpoint[]> {
+  const [clocks] = await prepared<Clocks>(tx, BEGIN_TOGETHER, []);
+  const locked = await prepared<{ id: string; stamp: string }>(tx, LOCK_MANY, [runIds]);
+  const remembered = locked.flatMap(({ id, stamp }) => known.get(id, stamp) ?? []);
+  const rememberedIds = new Set(remembered.map(({ run }) => run.id));
+  const unknown = locked.filter(({ id }) => !rememberedIds.has(id)).map(({ id }) => id);
+  const read = unknown.length === 0 ? [] : await prepared<ReadRow>(tx, READ_RUNS, [unknown]);
+  const checkpoints = await open(new Group(tx, true), [...remembered.map(({ run, stamp }) => ({ ...run, stamp })), ...read], clocks);
+  for (const [index, { run, attempts, context }] of remembered.entries()) {
+    const checkpoint = checkpoints[index] as Checkpoint;
+    checkpoint.read.set(run.seq, attempts);
+    checkpoint.stored.set(run.seq, new Set(attempts.map(({ n }) => n)));
+    if (context !== undefined) checkpoint.context = context;
+  }
   await Promise.all(checkpoints.map((checkpoint) => attemptsOf(checkpoint, checkpoint.run.seq)));
   return checkpoints;
 }
 
-function checkpointOf(group: Group, { workflowName, workflowStatus, now, realNow, ...run }: LockedRow): Checkpoint {
+/** Of locked runs in their order, with their workflows as they stand now. */
+async function open(group: Group, runs: readonly ReadRow[], clocks: Clocks | undefined): Promise<Checkpoint[]> {
+  if (runs.length === 0 || !clocks) return [];
+  const found = await prepared<{ id: string; name: string; status: string }>(group.tx, READ_WORKFLOWS, [
+    [...new Set(runs.map(({ workflowId }) => workflowId))],
+  ]);
+  const workflows = new Map(found.map(({ id, name, status }) => [id, { name, status }]));
+  return runs.map(({ stamp, ...run }) => {
+    const workflow = workflows.get(run.workflowId);
+    if (!workflow) throw new Error(`There is no workflow ${run.workflowId}`);
+    return checkpointOf(group, { run, stamp, workflow, ...clocks });
+  });
+}
+
+type Opened = Clocks & { run: Run; stamp: string; workflow: Checkpoint['workflow'] };
+
+function checkpointOf(group: Group, { run, stamp, workflow, now, realNow }: Opened): Checkpoint {
   return {
     group,
     get tx() {
@@ -88,7 +126,8 @@ function checkpointOf(group: Group, { workflowName, workflowStatus, now, realNow
     now,
     realNow,
     locked: run,
-    workflow: { name: workflowName, status: workflowStatus },
+    stamp,
+    workflow,
     run,
     isRunChanged: false,
     read: new Map(),
@@ -133,7 +172,9 @@ export function changeRun(checkpoint: Checkpoint, change: Partial<Run>): void {
   checkpoint.isRunChanged = true;
 }
 
+/** Keeps an attempt to be written. Its run is written with it, so that who knows the run by its row's stamp (known-runs.ts) knows its attempts. */
 export function writeAttempt(checkpoint: Checkpoint, attempt: Attempt): void {
+  checkpoint.isRunChanged = true;
   const known = checkpoint.read.get(attempt.seq) ?? [];
   checkpoint.read.set(
     attempt.seq,

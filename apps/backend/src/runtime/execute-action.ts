@@ -5,7 +5,7 @@ import type { ReplyOf, RequestOf } from '@onward/contracts/patterns';
 import type { TargetLimits } from '@onward/contracts/targets';
 import { dueTime } from '@onward/workflow-graph/due-time';
 import { isTemplate, type PerformedNodeType, waitConfigSchema } from '@onward/workflow-graph/graph';
-import type { ActionResult } from '../actions/action.js';
+import type { Action, ActionResult } from '../actions/action.js';
 import { storableJson } from '../database/storable-json.js';
 import type { Attempt } from '../runs/attempt.entity.js';
 import type { FrozenRequest } from '../secrets/frozen-request.js';
@@ -129,6 +129,15 @@ async function perform(checkpoint: Checkpoint, version: Version, attempt: Attemp
   return PERFORMERS[node.type as PerformedNodeType](checkpoint, version, attempt, node.config, kit);
 }
 
+const configs = new WeakMap<object, ReturnType<Action<unknown>['config']['safeParse']>>();
+
+/** The configuration of a node of a published version never changes, and is read once. */
+function readConfig(action: Action<unknown>, nodeConfig: Record<string, Json>) {
+  const read = configs.get(nodeConfig) ?? action.config.safeParse(nodeConfig['with'] ?? {});
+  configs.set(nodeConfig, read);
+  return read;
+}
+
 async function performAction(
   checkpoint: Checkpoint,
   version: Version,
@@ -140,7 +149,7 @@ async function performAction(
   const name = typeof named === 'string' ? named : '';
   const action = kit.actions.get(name);
   if (!action) return performUnknown(checkpoint, version, attempt.node, name, kit);
-  const config = action.config.safeParse(nodeConfig['with'] ?? {});
+  const config = readConfig(action, nodeConfig);
   if (!config.success) {
     const [issue] = config.error.issues;
     return {
@@ -148,15 +157,14 @@ async function performAction(
       outcome: failed('config_invalid', `${name} at "${attempt.node}": ${issue?.path.join('.') || 'config'}: ${issue?.message ?? 'not valid'}`),
     };
   }
-  const { scope, contact, context } = await readScope(checkpoint, { outputs: version.readsOutputs(attempt.node) || action.readsTemplates === true });
-  if (action.needsContact && !contact) {
-    const gone = checkpoint.run.contactId !== null;
-    return {
-      kind: 'outcome',
-      outcome: gone ? failed('contact_deleted', 'The contact was deleted') : failed('contact_missing', `${name} needs a contact and the run has none`),
-    };
-  }
-  const { id: runId, workflowId } = checkpoint.run;
+  const { id: runId, workflowId, contactId } = checkpoint.run;
+  if (action.needsContact && contactId === null) return { kind: 'outcome', outcome: failed('contact_missing', `${name} needs a contact and the run has none`) };
+  const isRead = !action.readsOnlyForTexts || version.fillsTexts(attempt.node);
+  const { scope, contact, context } = await readScope(checkpoint, {
+    contact: isRead,
+    outputs: version.readsOutputs(attempt.node) || action.readsTemplates === true,
+  });
+  if (action.needsContact && isRead && !contact) return { kind: 'outcome', outcome: failed('contact_deleted', 'The contact was deleted') };
   kit.failPoints.reach('action.before-effect');
   if (action.executeMany) checkpoint.hasActed = true;
   const result = await checkpoint.group.perform(action, {
@@ -169,6 +177,7 @@ async function performAction(
     node: attempt.node,
     workflowId,
     config: config.data,
+    contactId,
     contact,
     scope,
     now: checkpoint.now,

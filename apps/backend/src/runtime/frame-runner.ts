@@ -14,6 +14,7 @@ import { Queues } from '../operations/queues.js';
 import { type Checkpoint, changeRun, lockRun, lockRuns, refused, restore, snapshot, type StepRef } from './checkpoint.js';
 import { ALONE, createLanes } from './frame-lanes.js';
 import { HANDLERS } from './handlers.js';
+import { KnownRuns } from './known-runs.js';
 import { isEnded } from './moves.js';
 import { countFailedClaim } from './prepare-run.js';
 import { isRenewal, renewLeases } from './renew-leases.js';
@@ -51,6 +52,8 @@ export class FrameRunner {
     private readonly kit: RuntimeKit,
     @Inject(LOGGER) private readonly log: Logger,
   ) {}
+
+  private readonly known = new KnownRuns();
 
   private readonly handleRun = createLanes<RunItems, ItemReply[]>({
     together: (runs) => this.together(runs),
@@ -99,10 +102,12 @@ export class FrameRunner {
   }
 
   private async together(runs: readonly RunItems[]): Promise<(ItemReply[] | typeof ALONE)[]> {
-    return transactAndTell(this.source, this.queues, async (tx) => {
+    let saved: Checkpoint[] = [];
+    const answers = await transactAndTell(this.source, this.queues, async (tx) => {
       const locked = await lockRuns(
         tx,
         runs.map(({ runId }) => runId),
+        this.known,
       );
       const checkpoints = new Map(locked.map((checkpoint) => [checkpoint.run.id, checkpoint]));
       // All come to their end, so that no statement of one follows the rollback that another asks for.
@@ -111,13 +116,13 @@ export class FrameRunner {
         if (one.status === 'rejected') throw one.reason;
         return one.value;
       });
-      await saveCheckpoints(
-        tx,
-        runs.flatMap(({ runId }, index) => (answers[index] === ALONE ? [] : [checkpoints.get(runId) as Checkpoint])),
-      );
+      saved = runs.flatMap(({ runId }, index) => (answers[index] === ALONE ? [] : [checkpoints.get(runId) as Checkpoint]));
+      await saveCheckpoints(tx, saved);
       this.kit.failPoints.reach('frame.before-commit');
       return answers;
     });
+    this.known.keep(saved);
+    return answers;
   }
 
   /** Answers ALONE for a run that was not locked, or that must leave; throws when it cannot leave any more, or when nobody can go on. */
@@ -141,14 +146,18 @@ export class FrameRunner {
 
   private async inOneTransaction(runId: string, items: readonly FrameItem[]): Promise<ItemReply[]> {
     try {
-      return await transactAndTell(this.source, this.queues, async (tx): Promise<ItemReply[]> => {
+      let saved: Checkpoint[] = [];
+      const answers = await transactAndTell(this.source, this.queues, async (tx): Promise<ItemReply[]> => {
         const checkpoint = await lockRun(tx, runId);
         if (!checkpoint) return [{ reply: refused('unknown_run') }];
         const replies = await this.handleInOrder(checkpoint, items);
-        await saveCheckpoints(tx, [checkpoint]);
+        saved = [checkpoint];
+        await saveCheckpoints(tx, saved);
         this.kit.failPoints.reach('frame.before-commit');
         return replies;
       });
+      this.known.keep(saved);
+      return answers;
     } catch (error) {
       return [{ error: this.toError(error) }];
     }

@@ -2,6 +2,7 @@ import { type Failure, failed } from '@onward/contracts/outcome';
 import type { ReplyOf, RequestOf } from '@onward/contracts/patterns';
 import { attemptsOf, type Checkpoint, placeOf, refused, rests, type StepRef } from './checkpoint.js';
 import { failHere } from './pass-nodes.js';
+import { contextOf } from './read-scope.js';
 import type { RuntimeKit } from './runtime-kit.js';
 
 type Request = RequestOf<'automation.runtime.plan.get'> & StepRef;
@@ -26,9 +27,9 @@ export async function getPlan(checkpoint: Checkpoint, request: Request, kit: Run
   return { kind: 'plan', versionId: run.versionId, ...(request.nodes ? { plan: version.plan } : {}) };
 }
 
-async function whatIsGone({ group, run }: Checkpoint): Promise<Failure | null> {
-  const { reads } = group;
-  const [hasContact, context] = await Promise.all([run.contactId === null || reads.hasContact(run.contactId), reads.context(run.id)]);
+async function whatIsGone(checkpoint: Checkpoint): Promise<Failure | null> {
+  const { group, run } = checkpoint;
+  const [hasContact, context] = await Promise.all([run.contactId === null || group.reads.hasContact(run.contactId), contextOf(checkpoint)]);
   if (!hasContact) return failed('contact_deleted', `The contact ${run.contactId} was deleted after the run had been started`).failure;
   return context ? null : failed('context_missing', 'What the run was started with is no longer there').failure;
 }

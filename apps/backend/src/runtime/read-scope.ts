@@ -1,15 +1,15 @@
 import type { Json } from '@onward/contracts/json';
 import type { StepContact } from '../actions/action.js';
-import { prepared, type Tx } from '../database/sql.js';
+import type { Tx } from '../database/sql.js';
 import type { RunContext } from '../runs/run-context.entity.js';
 import type { Checkpoint } from './checkpoint.js';
 import { type ReadContact, readContacts } from './read-contacts.js';
 import type { Scope } from './scope.js';
 
-/** What a run was started with; null when its row is gone, which only an edit by hand can do. */
-export async function readContext(tx: Tx, runId: string): Promise<RunContext | null> {
-  const [found] = await prepared<{ context: RunContext }>(tx, 'SELECT context FROM run_contexts WHERE run_id = $1', [runId]);
-  return found?.context ?? null;
+/** What a run was started with, which never changes; null when its row is gone, which only an edit by hand can do. */
+export async function contextOf(checkpoint: Checkpoint): Promise<RunContext | null> {
+  checkpoint.context ??= await checkpoint.group.reads.context(checkpoint.run.id);
+  return checkpoint.context;
 }
 
 /** Stands for a context that is gone, so that a run can still come to an end. plan.get has refused it every action before. */
@@ -21,19 +21,19 @@ export async function readContact(tx: Tx, contactId: string | null): Promise<Rea
 }
 
 /**
- * What conditions and templates of a run may look at: the contact read live, the event, the context as it was at the start, and, where
- * `outputs` are asked for, the output of the latest visit to each node, what this checkpoint recorded included. They grow with the run, so
+ * What conditions and templates of a run may look at: the contact read live unless it is not wanted, the event, the context as it was at the start, and,
+ * where `outputs` are asked for, the output of the latest visit to each node, what this checkpoint recorded included. They grow with the run, so
  * they are read only for texts and conditions that look at steps.
  */
 export async function readScope(
   checkpoint: Checkpoint,
-  { outputs }: { outputs: boolean },
+  { outputs, contact: isContactRead = true }: { outputs: boolean; contact?: boolean },
 ): Promise<{ scope: Scope; contact: StepContact | null; context: RunContext }> {
   const { run, workflow, group } = checkpoint;
   const { reads } = group;
   const [started, contact, steps] = await Promise.all([
-    reads.context(run.id),
-    run.contactId === null ? null : reads.contact(run.contactId),
+    contextOf(checkpoint),
+    run.contactId === null || !isContactRead ? null : reads.contact(run.contactId),
     outputs ? readOutputs(checkpoint) : {},
   ]);
   const context = started ?? GONE;

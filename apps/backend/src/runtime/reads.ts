@@ -13,10 +13,13 @@ import { readContacts } from './read-contacts.js';
 
 type StepKey = { runId: string; seq: number };
 
+/** Step by step by the key, also while the planner takes the table for small: a plan is kept for as long as the connection. */
 const ATTEMPTS = `
-  SELECT ${selectList(ATTEMPT_COLUMNS)} FROM attempts WHERE (run_id, seq) IN (SELECT * FROM unnest($1::uuid[], $2::integer[])) ORDER BY n`;
+  SELECT one.* FROM unnest($1::uuid[], $2::integer[]) AS step (run_id, seq)
+  CROSS JOIN LATERAL (SELECT ${selectList(ATTEMPT_COLUMNS)} FROM attempts WHERE run_id = step.run_id AND seq = step.seq ORDER BY n) AS one`;
 const FROZEN = `
-  SELECT run_id AS "runId", seq, request FROM outbound_requests WHERE (run_id, seq) IN (SELECT * FROM unnest($1::uuid[], $2::integer[]))`;
+  SELECT one.* FROM unnest($1::uuid[], $2::integer[]) AS step (run_id, seq)
+  CROSS JOIN LATERAL (SELECT run_id AS "runId", seq, request FROM outbound_requests WHERE run_id = step.run_id AND seq = step.seq LIMIT 1) AS one`;
 const CONTEXTS = 'SELECT run_id AS key, context AS value FROM run_contexts WHERE run_id = ANY($1::uuid[])';
 const CONTACTS = 'SELECT id AS key, true AS value FROM contacts WHERE id = ANY($1::uuid[])';
 const PROBES = 'SELECT probe_run_id AS key, true AS value FROM targets WHERE probe_run_id = ANY($1::uuid[])';

@@ -14,6 +14,11 @@ export type { OutputKind };
 /** What a filter leaves of a character it has cut in half. Postgres takes no such text. */
 const LONE_SURROGATE = /\p{Surrogate}/gu;
 
+/** Is there anything in the text that `fill` would look at? */
+export function isFilled(text: string): boolean {
+  return text.includes('{{') || text.includes('{%');
+}
+
 /**
  * Fills a template with what the scope holds, for one kind of output (text-emitter.ts). Missing values are empty. The template can read
  * the scope and nothing else: no inherited property, no file, no setting of the process, but for `'now' | date`, which is real time in UTC.
@@ -21,7 +26,7 @@ const LONE_SURROGATE = /\p{Surrogate}/gu;
  * comes out is not JSON.
  */
 export function fill(template: string, scope: Scope, kind: OutputKind): string {
-  const filled = template.includes('{{') || template.includes('{%') ? render(template, scope, kind).replace(LONE_SURROGATE, '\ufffd') : template;
+  const filled = isFilled(template) ? render(template, scope, kind).replace(LONE_SURROGATE, '\ufffd') : template;
   if (kind === 'header') return oneLine(filled);
   if (kind === 'json') checkIsJson(filled);
   return filled;

@@ -6,6 +6,7 @@ import { planOf } from '@onward/workflow-graph/plan-of';
 import type { DataSource } from 'typeorm';
 import { ActionCatalogue } from '../actions/action-catalogue.js';
 import { rows, type Tx } from '../database/sql.js';
+import { isFilled } from '../templates/fill.js';
 import { type WorkflowSettings, workflowSettingsSchema } from './workflow-settings.js';
 
 /** A published version as runs are led through it. Never changed, shared by all who read it. */
@@ -22,7 +23,9 @@ export type Version = {
   planNode(node: string): PlanNode;
   /** Does a text or a condition of the node look at what steps gave? A name that is written anywhere else in it counts too. */
   readsOutputs(node: string): boolean;
-  /** The same of any node that only chooses the way. */
+  /** Is there a text in the node's configuration that is to be filled? */
+  fillsTexts(node: string): boolean;
+  /** Does any node that only chooses the way look at what steps gave? */
   waysReadOutputs: boolean;
 };
 
@@ -71,6 +74,7 @@ export class VersionReader {
     const compiled = compileGraph(row.graph);
     const settings = workflowSettingsSchema.safeParse(row.settings);
     const plan = planOf(versionId, compiled, (action) => this.catalogue.get(action)?.performedBy === 'worker');
+    const fillers = new Set(compiled.nodes.filter(({ config }) => isFilled(JSON.stringify(config))).map(({ id }) => id));
     const readers = new Set(compiled.nodes.filter(({ config }) => JSON.stringify(config).includes('steps')).map(({ id }) => id));
     return {
       versionId,
@@ -82,6 +86,7 @@ export class VersionReader {
       plan,
       planNode: (node) => (Object.hasOwn(plan.nodes, node) ? plan.nodes[node] : undefined) ?? MISSING_NODE,
       readsOutputs: (node) => readers.has(node),
+      fillsTexts: (node) => fillers.has(node),
       waysReadOutputs: compiled.nodes.some(({ id, type }) => readers.has(id) && type !== 'action' && type !== 'wait'),
     };
   }

@@ -367,6 +367,7 @@ function stepOf(config: Record<string, unknown>, scope: Partial<Scope>): Step<Re
     node: 'call',
     workflowId: '0190a000-0000-7000-8000-000000000002',
     config: forwardRequestConfigSchema.parse(config),
+    contactId: null,
     contact: null,
     scope: scopeForTest(scope),
     now: new Date(0),

@@ -31,7 +31,20 @@ async function prepared({ email, template }: { email?: string | null; template?:
 }
 
 function executeIn(tx: Tx, { runId, contact, template }: Case, scope = scopeForTest()): Promise<ActionResult> {
-  const step = { tx, runId, seq: 3, n: 1, node: 'mail_1', workflowId: bench.workflowId, config: { template }, contact, scope, now: new Date(), depth: 2 };
+  const step = {
+    tx,
+    runId,
+    seq: 3,
+    n: 1,
+    node: 'mail_1',
+    workflowId: bench.workflowId,
+    config: { template },
+    contactId: contact?.id ?? null,
+    contact,
+    scope,
+    now: new Date(),
+    depth: 2,
+  };
   return action.execute(step);
 }
 const execute = (given: Case, scope = scopeForTest()) => bench.inTx((tx) => executeIn(tx, given, scope));

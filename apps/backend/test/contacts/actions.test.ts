@@ -46,6 +46,7 @@ function perform<Config>(
       node: 'step',
       workflowId: newId(),
       config: action.config.parse(config),
+      contactId: who?.id ?? null,
       contact: who,
       scope,
       now: new Date(),
