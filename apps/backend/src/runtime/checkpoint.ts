@@ -8,7 +8,7 @@ import { RUN_COLUMNS } from '../runs/run-columns.js';
 import { describeState } from '../runs/describe-state.js';
 import type { FrozenRequest } from '../secrets/frozen-request.js';
 import { Group } from './group.js';
-import type { KnownRuns } from './known-runs.js';
+import type { KnownRuns, LockedRow } from './known-runs.js';
 
 /**
  * One run, locked, and what the calls of a frame make of it.
@@ -60,7 +60,7 @@ const LOCK_ONE = 'SELECT 1 FROM runs WHERE id = $1 FOR UPDATE';
 const READ_ONE = `
   SELECT ${selectList(RUN_COLUMNS, 'runs')}, runs.xmin AS stamp, workflows.name AS "workflowName", workflows.status AS "workflowStatus", ${CLOCKS}
   FROM runs JOIN workflows ON workflows.id = runs.workflow_id WHERE runs.id = $1`;
-const LOCK_MANY = 'SELECT id, xmin AS stamp FROM runs WHERE id = ANY($1::uuid[]) ORDER BY id FOR UPDATE SKIP LOCKED';
+const LOCK_MANY = 'SELECT id, xmin AS stamp, epoch, seq FROM runs WHERE id = ANY($1::uuid[]) ORDER BY id FOR UPDATE SKIP LOCKED';
 const READ_RUNS = `SELECT ${selectList(RUN_COLUMNS)}, xmin AS stamp FROM runs WHERE id = ANY($1::uuid[])`;
 const READ_WORKFLOWS = 'SELECT id, name, status FROM workflows WHERE id = ANY($1::uuid[])';
 
@@ -85,8 +85,8 @@ export async function lockRun(tx: Tx, runId: string): Promise<Checkpoint | null>
  */
 export async function lockRuns(tx: Tx, runIds: readonly string[], known: KnownRuns): Promise<Checkpoint[]> {
   const [clocks] = await prepared<Clocks>(tx, BEGIN_TOGETHER, []);
-  const locked = await prepared<{ id: string; stamp: string }>(tx, LOCK_MANY, [runIds]);
-  const remembered = locked.flatMap(({ id, stamp }) => known.get(id, stamp) ?? []);
+  const locked = await prepared<LockedRow>(tx, LOCK_MANY, [runIds]);
+  const remembered = locked.flatMap((row) => known.get(row) ?? []);
   const rememberedIds = new Set(remembered.map(({ run }) => run.id));
   const unknown = locked.filter(({ id }) => !rememberedIds.has(id)).map(({ id }) => id);
   const read = unknown.length === 0 ? [] : await prepared<ReadRow>(tx, READ_RUNS, [unknown]);

@@ -188,10 +188,11 @@ export class FrameRunner {
     let stood: StepRef | undefined;
     for (const { pattern, data } of items) {
       const request = { ...at, ...data };
-      const before = snapshot(checkpoint);
+      // Who shares the transaction leaves it with a failed item, and nothing of it is kept.
+      const before = checkpoint.group.isShared ? null : snapshot(checkpoint);
       const handled = await this.handle(checkpoint, pattern, request);
       if (!handled.ok) {
-        if (checkpoint.group.isShared) throw handled.error;
+        if (before === null) throw handled.error;
         restore(checkpoint, before);
         replies.push({ error: this.toError(handled.error) });
         break;

@@ -4,6 +4,8 @@ import type { Run } from '../runs/run.entity.js';
 
 /** A run with the attempts of the step it stands on, as this backend has committed them; `context` where it was read. */
 export type KnownRun = { run: Run; stamp: string; attempts: Attempt[]; context?: RunContext | null };
+/** What the lock of a run answers. */
+export type LockedRow = Pick<Run, 'id' | 'epoch' | 'seq'> & { stamp: string };
 /** A run as it was saved; `read`: the attempts of steps, by seq. */
 type Saved = { run: Run; stamp: string; read: ReadonlyMap<number, Attempt[]>; context?: RunContext | null };
 
@@ -21,9 +23,10 @@ export class KnownRuns {
   /** In the order of writing, the latest at the end. */
   private readonly known = new Map<string, KnownRun>();
 
-  get(id: string, stamp: string): KnownRun | undefined {
-    const run = this.known.get(id);
-    return run?.stamp === stamp ? run : undefined;
+  /** Epoch and seq tell it also from the row of a Postgres that lost commits and gives their numbers out a second time. */
+  get({ id, stamp, epoch, seq }: LockedRow): KnownRun | undefined {
+    const known = this.known.get(id);
+    return known?.stamp === stamp && known.run.epoch === epoch && known.run.seq === seq ? known : undefined;
   }
 
   /** To be called once the transaction has committed, and only then. */

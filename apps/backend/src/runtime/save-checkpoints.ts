@@ -7,8 +7,8 @@ import { ATTEMPT_COLUMNS, ATTEMPT_TYPES, RUN_COLUMNS, RUN_TYPES } from '../runs/
 import { type Checkpoint, storedOf } from './checkpoint.js';
 
 /** Of the run as it was locked, which tells it from any that came after. */
-type Fence = { ofClaimId: string; ofEpoch: number; ofSeq: number; ofState: string };
-const FENCE_TYPES: ColumnTypes<Fence> = { ofClaimId: 'uuid', ofEpoch: 'integer', ofSeq: 'integer', ofState: 'text' };
+type Fence = { id: string; ofClaimId: string; ofEpoch: number; ofSeq: number; ofState: string };
+const FENCE_TYPES: ColumnTypes<Fence> = { id: 'uuid', ofClaimId: 'uuid', ofEpoch: 'integer', ofSeq: 'integer', ofState: 'text' };
 
 /** What a step changes of a run that goes on: most checkpoints are no more than this. */
 const CURSOR = ['node', 'seq', 'n', 'takeovers', 'lastClaimId', 'lastEpoch', 'lastSeq'] as const satisfies (keyof Run)[];
@@ -67,14 +67,9 @@ async function saveAttempts(tx: Tx, checkpoints: readonly Checkpoint[]): Promise
 }
 
 async function saveRuns(tx: Tx, update: ReturnType<typeof updateRuns>, checkpoints: readonly Checkpoint[]): Promise<void> {
-  const rows = checkpoints.map(({ run, locked }) => ({
-    ...run,
-    ofClaimId: locked.claimId,
-    ofEpoch: locked.epoch,
-    ofSeq: locked.seq,
-    ofState: locked.state,
-  }));
-  const saved = await prepared<{ id: string; stamp: string }>(tx, update.statement, toArrays(update.types, rows));
+  const fences = checkpoints.map(({ locked: { id, claimId, epoch, seq, state } }) => ({ id, ofClaimId: claimId, ofEpoch: epoch, ofSeq: seq, ofState: state }));
+  const runs = checkpoints.map(({ run }) => run);
+  const saved = await prepared<{ id: string; stamp: string }>(tx, update.statement, [...toArrays(FENCE_TYPES, fences), ...toArrays(update.types, runs)]);
   if (saved.length !== checkpoints.length) throw new Error('A locked run was changed by somebody else');
   const stamps = new Map(saved.map(({ id, stamp }) => [id, stamp]));
   for (const checkpoint of checkpoints) checkpoint.stamp = stamps.get(checkpoint.run.id) as string;
@@ -82,11 +77,10 @@ async function saveRuns(tx: Tx, update: ReturnType<typeof updateRuns>, checkpoin
 
 /** `= ANY`: so that the runs are found by their key, also while the planner takes the table for small. */
 function updateRuns(names: readonly (keyof Run)[]) {
-  const changed = Object.fromEntries(names.map((name) => [name, RUN_TYPES[name]]));
-  const types = { id: RUN_TYPES.id, ...FENCE_TYPES, ...changed } as ColumnTypes<Pick<Run, 'id'> & Fence>;
+  const types = Object.fromEntries(names.map((name) => [name, RUN_TYPES[name]])) as ColumnTypes<Run>;
   const statement = `
     UPDATE runs SET ${names.map((name) => `${RUN_COLUMNS[name]} = ${asColumn(RUN_TYPES, 'new', name)}`).join(', ')}
-    FROM ${fromArrays(types, 'new')}
+    FROM ${fromArrays({ ...FENCE_TYPES, ...types }, 'new')}
     WHERE runs.id = ANY($1::uuid[]) AND runs.id = new.id
       AND runs.claim_id = "ofClaimId" AND runs.epoch = "ofEpoch" AND runs.seq = "ofSeq" AND runs.state = "ofState"
     RETURNING runs.id, runs.xmin AS stamp`;
