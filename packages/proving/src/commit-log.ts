@@ -97,3 +97,13 @@ export function checkCommits(runId: string, commits: readonly Commit[]): string[
   }
   return breaches;
 }
+
+/** The most runs whose frames one transaction committed: how full the fullest shared one was. */
+export async function countLargestShared(query: Query): Promise<number> {
+  const [fullest] = await query<{ runs: number }>(
+    `SELECT count(*)::int AS runs
+     FROM (SELECT DISTINCT ON (run_id, last_epoch, last_seq) txid FROM proof.commits WHERE last_seq > 0 ORDER BY run_id, last_epoch, last_seq, nth) AS frames
+     GROUP BY txid ORDER BY 1 DESC LIMIT 1`,
+  );
+  return fullest?.runs ?? 0;
+}
