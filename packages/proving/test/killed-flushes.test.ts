@@ -134,7 +134,7 @@ const ONE_AND_ALL = {
   // Nobody's lease lapses, so an outcome in the hands of a worker outlives them all.
   'backends that are killed in the middle of flushes lose nothing and do nothing twice': {
     valkey: 11,
-    leaseMs: 120_000,
+    leaseMs: 60_000,
     plans: (draw) => ({ 'backend-1': drawLives(draw, OF_BACKENDS, 3), 'backend-2': drawLives(draw, OF_BACKENDS, 3) }),
     check: async (onward) => expect(await checkSentOnce(onward)).toEqual([]),
   },
