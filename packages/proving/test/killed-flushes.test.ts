@@ -24,8 +24,9 @@ type Points = Readonly<Record<string, number>>;
 const OF_BACKENDS: Points = {
   'event.after-insert': 10,
   'runs.after-insert': 10,
-  'commit.before-enqueue': 10,
-  'commit.after-enqueue': 10,
+  // The first commits of a burst are those of events.
+  'commit.before-enqueue': 5,
+  'commit.after-enqueue': 5,
   'frame.before-commit': 12,
   'frame.after-commit': 150,
   'claim.after-commit': 40,
@@ -77,7 +78,7 @@ async function killInFlushes(seed: number, { valkey, leaseMs, plans, check }: Ca
     await makeTemplate(api, 'hello');
     await publish(api, 'hears of tags', line(onEvent('tag.added')), { reentry: 'always' });
     const steps = [tag('mark', 'marked'), forward('call', `${target.url}/call`), mailTo('greet', 'hello'), wait('rest', '2s'), tag('close', 'closed')];
-    const workflow = await publish(api, 'in bursts', line(onEvent('burst'), ...steps));
+    const workflow = await publish(api, 'in bursts', line(onEvent('burst'), ...steps), { reentry: 'always' });
     target.mode((_, nth) => ({ kind: 'late', delayMs: nth % 50 }));
 
     const endings = endConnections(onward, draw, ending.signal);

@@ -87,7 +87,7 @@ for (const seed of seeds()) {
               ]
             : [tag('mark', `${about}-marked`), forward('call', `${target.url}/${name}`)];
         // Published anew, so that workers ask for the plan anew.
-        await publish(api, `${about} ${name}`, line(onEvent(`${about}.${name}`), ...steps));
+        await publish(api, `${about} ${name}`, line(onEvent(`${about}.${name}`), ...steps), { reentry: 'always' });
       }
       striking = new Striking(fault, draw, isStall ? [draw.pick(CALLS)] : CALLS, isStall ? 1 : STRIKES);
       const sent = await Promise.all(
