@@ -83,8 +83,8 @@ function checkReplay(run: RunRow, attempts: readonly AttemptRow[], graph: Return
   const replayed = replayHistory(graph, entries);
   if (!replayed.ok) return [`run ${run.id}: its history does not replay at step ${replayed.seq}: ${replayed.reason}`];
   const final = entries.at(-1);
-  // A run whose cancel was asked for during a step stays on that step, however the step ended.
-  const isCancelledHere = run.state === 'cancelled' && final?.node === run.node && final.seq === run.seq;
+  // A run whose cancel was asked for during a step stays on that step, however the step ended; one that was cancelled before it began has no history.
+  const isCancelledHere = run.state === 'cancelled' && (final ? final.node === run.node && final.seq === run.seq : run.seq === 1);
   const stands = isCancelledHere || (replayed.at === run.node && replayed.seq === run.seq);
   return stands ? [] : [`run ${run.id} stands at ${run.seq} ${run.node}, its history leads to ${replayed.seq} ${replayed.at}`];
 }
