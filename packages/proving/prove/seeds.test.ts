@@ -63,7 +63,14 @@ for (const seed of seeds()) {
       const lot = isWell ? 100 : draw.integer(1, 100);
       if (lot > 30) return { kind: 'late', delayMs: lot * 3 };
       misbehaved += 1;
-      return draw.pick([{ kind: 'fail' }, { kind: 'reset' }, { kind: 'cut' }, { kind: 'hang' }, { kind: 'status', status: 503 }] as const);
+      return draw.pick([
+        { kind: 'fail' },
+        { kind: 'reset' },
+        { kind: 'cut' },
+        { kind: 'hang' },
+        { kind: 'status', status: 503 },
+        { kind: 'status', status: 404 },
+      ] as const);
     });
 
     const events: Event[] = [];
