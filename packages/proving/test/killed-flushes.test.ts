@@ -42,6 +42,12 @@ const OF_BACKENDS: Points = {
 const OF_WORKERS: Points = { 'worker.before-send': 30, 'worker.after-send': 30, 'worker.before-record': 100 };
 const OF_GATEWAYS: Points = { 'mail.before-smtp': 30, 'mail.after-smtp': 30 };
 
+/** The first lives of a backend always end between what a flush has written and its commit, and right behind the commit. */
+function drawBackendLives(draw: Draw, lives: number): string[] {
+  const first = ['frame.before-commit', 'frame.after-commit'].map((name) => `${name}:kill9@${draw.integer(1, OF_BACKENDS[name] ?? 1)}`);
+  return [...first, ...drawLives(draw, OF_BACKENDS, lives - first.length)];
+}
+
 /** Two fail points for each life, of which the first to be reached ends it. */
 function drawLives(draw: Draw, points: Points, lives: number): string[] {
   return Array.from({ length: lives }, () => {
@@ -113,20 +119,22 @@ async function killInFlushes(seed: number, { valkey, leaseMs, plans, check }: Ca
   }
 }
 
-/** Until it is told to stop, ends one connection after another that has written runs or attempts and not committed yet; answers how many. */
+/**
+ * Until it is told to stop, ends one connection after another that is about to commit, of a flush of frames if there is one; answers how many. A flush is
+ * there for some milliseconds, so it looks often; a backend whose flushes all fail would reach no fail point, so it lets some pass.
+ */
 async function endConnections({ query }: Installation, draw: Draw, signal: AbortSignal): Promise<number> {
   let ended = 0;
   while (!signal.aborted) {
-    await pause(draw.integer(20, 200));
+    await pause(draw.integer(2, 20));
     const found = await query(
       `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
        WHERE application_name = 'onward-backend' AND datname = current_database() AND xact_start IS NOT NULL
          AND query ~ '(UPDATE runs|UPDATE attempts|INSERT INTO (runs|attempts|events|contact_tags)|^COMMIT)'
-       ORDER BY random() LIMIT 1`,
+       ORDER BY query ~ 'UPDATE runs' DESC, random() LIMIT 1`,
     );
     ended += found.length;
-    // A backend whose transactions all fail reaches no fail point.
-    if (found.length > 0) await pause(500);
+    if (found.length > 0) await pause(draw.integer(100, 400));
   }
   return ended;
 }
@@ -136,15 +144,15 @@ const ONE_AND_ALL = {
   'backends that are killed in the middle of flushes lose nothing and do nothing twice': {
     valkey: 11,
     leaseMs: 60_000,
-    plans: (draw) => ({ 'backend-1': drawLives(draw, OF_BACKENDS, 3), 'backend-2': drawLives(draw, OF_BACKENDS, 3) }),
+    plans: (draw) => ({ 'backend-1': drawBackendLives(draw, 4), 'backend-2': drawBackendLives(draw, 4) }),
     check: async (onward) => expect(await checkSentOnce(onward)).toEqual([]),
   },
   'backends, workers and gateway that are killed in the middle of flushes lose nothing, and repeat only what is uncertain': {
     valkey: 12,
     leaseMs: 6_000,
     plans: (draw) => ({
-      'backend-1': drawLives(draw, OF_BACKENDS, 2),
-      'backend-2': drawLives(draw, OF_BACKENDS, 2),
+      'backend-1': drawBackendLives(draw, 3),
+      'backend-2': drawBackendLives(draw, 3),
       'worker-1': drawLives(draw, OF_WORKERS, 2),
       'worker-2': drawLives(draw, OF_WORKERS, 2),
       gateway: drawLives(draw, OF_GATEWAYS, 2),
