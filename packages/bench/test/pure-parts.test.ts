@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { failed, judge } from '../src/judge.js';
 import { median, percentile } from '../src/median.js';
 import { parsePss, parseStat } from '../src/proc.js';
-import { readArguments } from '../src/read-arguments.js';
+import { isAsked, readArguments } from '../src/read-arguments.js';
 import type { Target } from '../src/target.js';
 import { toRecord, writeTable } from '../src/write-table.js';
 
@@ -44,7 +44,18 @@ describe('the command line', () => {
   });
 
   it('refuses what it does not know', () => {
-    for (const words of [['--fast'], ['--only'], ['--only', 'P18'], ['--reps', '0'], ['--reps', '1.5']]) expect(() => readArguments(words)).toThrow('Usage');
+    for (const words of [['--fast'], ['--only'], ['--only', 'P18'], ['--only', 'L7'], ['--only', 'P01'], ['--only', 'X1'], ['--reps', '0'], ['--reps', '1.5']])
+      expect(() => readArguments(words)).toThrow('Usage');
+  });
+});
+
+describe('what is asked for', () => {
+  it('is everything, the rows of a number, or all of a letter by its word', () => {
+    expect(isAsked([], 'P3 pg-boss')).toBe(true);
+    expect(isAsked(['P3'], 'P3 pg-boss')).toBe(true);
+    expect(isAsked(['P1'], 'P16 batch')).toBe(false);
+    expect(isAsked(readArguments(['--only', 'limits']).only, 'L4 bulk')).toBe(true);
+    expect(isAsked(readArguments(['--only', 'limits']).only, 'P4')).toBe(false);
   });
 });
 
