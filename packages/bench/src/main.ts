@@ -42,13 +42,14 @@ try {
 }
 process.exit();
 
-async function bench({ only, isQuick, repetitions }: Plan): Promise<boolean> {
+async function bench({ only, isQuick, repetitions, n8n: folder }: Plan): Promise<boolean> {
   const { node, versions } = installPeers(say);
   const servers = await startServers();
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => void endAll().finally(() => process.exit(130)));
   const rows: Row[] = [];
   try {
-    const context: Bench = { servers, node, ...readSettings(), isQuick, repetitions, runs: isQuick ? QUICK_RUNS : RUNS, say };
+    const settings = readSettings();
+    const context: Bench = { servers, node, ...settings, n8n: folder ?? settings.n8n, isQuick, repetitions, runs: isQuick ? QUICK_RUNS : RUNS, say };
     for (const group of GROUPS) rows.push(...(await runGroup(group, only, context)));
   } finally {
     await servers.stop();

@@ -12,9 +12,9 @@ import { join } from 'node:path';
 import { dropDatabase, ensureDatabase } from '@onward/stack/ensure-database';
 import { freePort } from '@onward/stack/free-port';
 import { type Supervised, supervise } from '@onward/stack/supervisor';
-import { Redis } from 'ioredis';
 import pg from 'pg';
 import { type Api, createApi } from './api.js';
+import { emptyValkey } from './empty-valkey.js';
 import type { Query } from './query.js';
 import type { Servers } from './servers.js';
 import { endLater } from './started.js';
@@ -101,7 +101,6 @@ export async function startOnward({ servers, node, path, workers: wanted = 1, en
     workers.push(await start(`worker-${workers.length + 1}`, resolve('@onward/automation-worker/main')));
     await until('the worker takes wake-ups', () => Promise.resolve(workersReady > heard), READY);
   };
-  // What an earlier installation left on the queue is not this one's.
   await emptyValkey(servers.valkeyUrl);
   const backend = await start('backend', resolve('@onward/backend/main'));
   const close = endLater(async () => {
@@ -139,10 +138,4 @@ export async function startOnward({ servers, node, path, workers: wanted = 1, en
     }
   };
   return { api, query, transact, rpc, backend, workers, pids: () => ({ backend: [pidOf(backend)], worker: workers.map(pidOf) }), addWorker, close };
-}
-
-async function emptyValkey(url: string): Promise<void> {
-  const valkey = new Redis(url);
-  await valkey.flushall();
-  await valkey.quit();
 }

@@ -2,8 +2,10 @@
 export type Settings = {
   /** For the processes that are started. */
   path: string;
+  /** Where an n8n is installed (`ONWARD_BENCH_N8N`), or null. */
+  n8n: string | null;
 };
 
 export function readSettings(env: NodeJS.ProcessEnv = process.env): Settings {
-  return { path: env['PATH'] ?? '/usr/bin:/bin' };
+  return { path: env['PATH'] ?? '/usr/bin:/bin', n8n: env['ONWARD_BENCH_N8N'] || null };
 }

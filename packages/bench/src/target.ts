@@ -43,6 +43,8 @@ export type Bench = {
   /** The Node that everything measured runs on. */
   node: string;
   path: string;
+  /** The folder in which somebody installed n8n, or null. */
+  n8n: string | null;
   isQuick: boolean;
   repetitions: number;
   /** Runs in a burst. */

@@ -38,13 +38,24 @@ describe('what Linux says of a process', () => {
 
 describe('the command line', () => {
   it('asks for everything three times unless told otherwise', () => {
-    expect(readArguments([])).toEqual({ only: [], isQuick: false, repetitions: 3 });
-    expect(readArguments(['--only', 'p1, P17', '--quick'])).toEqual({ only: ['P1', 'P17'], isQuick: true, repetitions: 1 });
+    expect(readArguments([])).toEqual({ only: [], isQuick: false, repetitions: 3, n8n: undefined });
+    expect(readArguments(['--only', 'p1, P17', '--quick'])).toEqual({ only: ['P1', 'P17'], isQuick: true, repetitions: 1, n8n: undefined });
     expect(readArguments(['--quick', '--reps', '5']).repetitions).toBe(5);
+    expect(readArguments(['--n8n', '/opt/n8n']).n8n).toBe('/opt/n8n');
   });
 
   it('refuses what it does not know', () => {
-    for (const words of [['--fast'], ['--only'], ['--only', 'P18'], ['--only', 'L7'], ['--only', 'P01'], ['--only', 'X1'], ['--reps', '0'], ['--reps', '1.5']])
+    for (const words of [
+      ['--fast'],
+      ['--only'],
+      ['--n8n'],
+      ['--only', 'P18'],
+      ['--only', 'L7'],
+      ['--only', 'P01'],
+      ['--only', 'X1'],
+      ['--reps', '0'],
+      ['--reps', '1.5'],
+    ])
       expect(() => readArguments(words)).toThrow('Usage');
   });
 });

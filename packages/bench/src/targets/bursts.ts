@@ -110,7 +110,8 @@ export const bursts: Group = {
   },
 };
 
-async function burstOnOnward(bench: Bench, { countsSyncs }: { countsSyncs: boolean }): Promise<OwnBurst> {
+/** On fresh processes and a fresh database, warmed with 100 runs. */
+export async function burstOnOnward(bench: Bench, { countsSyncs }: { countsSyncs: boolean }): Promise<OwnBurst> {
   const { servers, runs } = bench;
   const onward = await startOnward(bench);
   try {
