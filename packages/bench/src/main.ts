@@ -15,6 +15,7 @@ import { endAll } from './started.js';
 import type { Bench, Group, Row } from './target.js';
 import { backlog } from './targets/backlog.js';
 import { bursts } from './targets/bursts.js';
+import { costGrowth } from './targets/cost-growth.js';
 import { forward } from './targets/forward.js';
 import { growth } from './targets/growth.js';
 import { intake } from './targets/intake.js';
@@ -25,7 +26,7 @@ import { n8n } from './targets/n8n.js';
 import { workers } from './targets/workers.js';
 import { toRecord, writeTable } from './write-table.js';
 
-const GROUPS: readonly Group[] = [bursts, n8n, triggerLatency, workers, forward, growth, backlog, waitLateness, intake, kills, limits];
+const GROUPS: readonly Group[] = [bursts, n8n, triggerLatency, workers, forward, growth, backlog, waitLateness, intake, kills, limits, ...costGrowth];
 const LETTERS = 'PLGM';
 const RUNS = 2_000;
 const QUICK_RUNS = 300;

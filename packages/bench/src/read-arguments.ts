@@ -9,10 +9,10 @@ export type Plan = {
 };
 
 /** What stands for all ids of a letter. */
-const WORDS: Readonly<Record<string, string>> = { LIMITS: 'L' };
-const LAST: Readonly<Record<string, number>> = { P: 17, L: 6 };
+const WORDS: Readonly<Record<string, string>> = { LIMITS: 'L', GROWTH: 'G' };
+const LAST: Readonly<Record<string, number>> = { P: 17, L: 6, G: 7 };
 
-export const USAGE = 'Usage: pnpm bench [--only P1,L2,limits] [--quick] [--reps N] [--n8n FOLDER]';
+export const USAGE = 'Usage: pnpm bench [--only P1,L2,growth] [--quick] [--reps N] [--n8n FOLDER]';
 
 const KNOWN = [...Object.entries(LAST).map(([letter, last]) => `${letter}1 to ${letter}${last}`), ...Object.keys(WORDS).map((word) => word.toLowerCase())].join(
   ', ',
