@@ -51,8 +51,10 @@ export async function burstOnN8n({ servers, node, path, folder, savesProgress, r
   const env = { PATH: path, ...settingsOf(databaseUrl, servers.valkeyUrl, { home, port, savesProgress }) };
   const started: ChildProcess[] = [];
   let said = '';
+  let isClosed = false;
   const start = (words: readonly string[], more: Readonly<Record<string, string>> = {}): ChildProcess => {
-    const child = spawn(node, [program, ...words], { cwd: home, env: { ...env, ...more }, stdio: ['ignore', 'pipe', 'pipe'] });
+    if (isClosed) throw new Error('Interrupted');
+    const child = spawn(node, [program, ...words], { cwd: home, env: { ...env, ...more }, stdio: ['ignore', 'pipe', 'pipe'], detached: true });
     for (const stream of [child.stdout, child.stderr]) stream.on('data', (text: Buffer) => (said = (said + text.toString()).slice(-KEPT_CHARACTERS)));
     started.push(child);
     return child;
@@ -60,6 +62,7 @@ export async function burstOnN8n({ servers, node, path, folder, savesProgress, r
   const pool = new pg.Pool({ connectionString: databaseUrl, max: 1 });
   pool.on('error', () => undefined);
   const close = endLater(async () => {
+    isClosed = true;
     await Promise.all(started.map(end));
     await pool.end();
     await dropDatabase(servers.postgresUrl, DATABASE);

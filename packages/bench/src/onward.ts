@@ -2,7 +2,8 @@
  * One Onward as it is shipped: backend and workers as their built `main.js` under NODE_ENV=production and LOG_LEVEL=info, their log read from
  * a pipe, on a database of its own. Authentication is on: everything asked of it carries an API key.
  *
- * There is no mail gateway: nothing measured sends mail. Answers once it is ready; `close` ends what was started and removes the database.
+ * There is a mail gateway only where an SMTP server is named. Answers once it is ready; `close` ends what was started, also in the middle of the
+ * start, and removes the database.
  */
 import { createHash, randomBytes, randomUUID } from 'node:crypto';
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -27,6 +28,8 @@ export type OnwardPlan = {
   path: string;
   /** Default 1. */
   workers?: number;
+  /** The mail server of a gateway; without one there is no gateway. */
+  smtpUrl?: string;
   /** Settings on top of those shipped. */
   env?: Readonly<Record<string, string>>;
 };
@@ -49,10 +52,11 @@ export type Onward = {
 const resolve = createRequire(import.meta.url).resolve;
 const KEPT_LINES = 50;
 const WORKER_IS_READY = 'the worker takes wake-ups';
+const GATEWAY_IS_READY = 'the mail gateway takes messages';
 const STOP_WITHIN_MS = 35_000;
 const READY = { withinMs: 60_000, everyMs: 50 };
 
-export async function startOnward({ servers, node, path, workers: wanted = 1, env: more = {} }: OnwardPlan): Promise<Onward> {
+export async function startOnward({ servers, node, path, workers: wanted = 1, smtpUrl, env: more = {} }: OnwardPlan): Promise<Onward> {
   const name = `bench_${randomUUID().replaceAll('-', '')}`;
   const databaseUrl = await ensureDatabase(servers.postgresUrl, name);
   const folder = mkdtempSync(join(tmpdir(), 'onward-bench-'));
@@ -60,7 +64,7 @@ export async function startOnward({ servers, node, path, workers: wanted = 1, en
   const key = `onw_${randomBytes(32).toString('base64url')}`;
   const rpc = { host: '127.0.0.1', port: rpcPort, secret: randomBytes(32).toString('base64url') };
   const lines: string[] = [];
-  let workersReady = 0;
+  const heard: string[] = [];
   const env = {
     PATH: path,
     NODE_ENV: 'production',
@@ -73,10 +77,14 @@ export async function startOnward({ servers, node, path, workers: wanted = 1, en
     BACKEND_MICROSERVICE_SECRET: rpc.secret,
     ONWARD_SECRET_KEY: randomBytes(32).toString('base64url'),
     ONWARD_FIRST_KEY_FILE: join(folder, 'key'),
+    ...(smtpUrl === undefined ? {} : { SMTP_URL: smtpUrl }),
     ...more,
   };
-  const start = (process: string, main: string): Promise<Supervised> =>
-    supervise({
+  const started: Promise<Supervised>[] = [];
+  let isClosed = false;
+  const start = (process: string, main: string): Promise<Supervised> => {
+    if (isClosed) throw new Error('Interrupted');
+    const starting = supervise({
       name: process,
       command: node,
       args: [main],
@@ -84,33 +92,45 @@ export async function startOnward({ servers, node, path, workers: wanted = 1, en
       cwd: folder,
       log: (line) => {
         lines.push(`${process}: ${line}`);
-        if (line.includes(WORKER_IS_READY)) workersReady += 1;
+        heard.push(...[WORKER_IS_READY, GATEWAY_IS_READY].filter((sign) => line.includes(sign)));
         if (lines.length > KEPT_LINES) lines.shift();
       },
       runDir: join(folder, 'run'),
       stopWithinMs: STOP_WITHIN_MS,
       longestBackoffMs: 500,
     });
+    started.push(starting);
+    return starting;
+  };
+  const startAndHear = async (process: string, main: string, sign: string): Promise<Supervised> => {
+    const count = (): number => heard.filter((one) => one === sign).length;
+    const before = count();
+    const starting = await start(process, main);
+    await until(sign, () => Promise.resolve(count() > before), READY);
+    return starting;
+  };
   const pool = new pg.Pool({ connectionString: databaseUrl, max: 2 });
   pool.on('error', () => undefined);
   const query: Query = async <Row extends pg.QueryResultRow>(sql: string, parameters: unknown[] = []) => (await pool.query<Row>(sql, parameters)).rows;
   const api = createApi(`http://127.0.0.1:${port}`, key);
   const workers: Supervised[] = [];
   const addWorker = async (): Promise<void> => {
-    const heard = workersReady;
-    workers.push(await start(`worker-${workers.length + 1}`, resolve('@onward/automation-worker/main')));
-    await until('the worker takes wake-ups', () => Promise.resolve(workersReady > heard), READY);
+    workers.push(await startAndHear(`worker-${workers.length + 1}`, resolve('@onward/automation-worker/main'), WORKER_IS_READY));
   };
-  await emptyValkey(servers.valkeyUrl);
-  const backend = await start('backend', resolve('@onward/backend/main'));
   const close = endLater(async () => {
-    await Promise.all(workers.map((worker) => worker.stop()));
-    await backend.stop();
+    isClosed = true;
+    // The backend, started first, ends last: the others still have to tell it where they stand.
+    const [first, ...others] = (await Promise.allSettled(started)).flatMap((one) => (one.status === 'fulfilled' ? [one.value] : []));
+    await Promise.all(others.map((other) => other.stop()));
+    await first?.stop();
     await Promise.all([api.close(), pool.end()]);
     await dropDatabase(servers.postgresUrl, name);
     rmSync(folder, { recursive: true, force: true });
   });
+  let backend: Supervised;
   try {
+    await emptyValkey(servers.valkeyUrl);
+    backend = await start('backend', resolve('@onward/backend/main'));
     await until('the backend is ready', () => api.isReady(), READY);
     await query('INSERT INTO api_keys (id, name, prefix, hash) VALUES (gen_random_uuid(), $1, $2, $3)', [
       'bench',
@@ -118,6 +138,7 @@ export async function startOnward({ servers, node, path, workers: wanted = 1, en
       createHash('sha256').update(key).digest(),
     ]);
     for (let nth = 1; nth <= wanted; nth += 1) await addWorker();
+    if (smtpUrl !== undefined) await startAndHear('gateway', resolve('@onward/mail-gateway/main'), GATEWAY_IS_READY);
   } catch (error) {
     await close();
     throw new Error(`Onward did not start; the last it said:\n${lines.join('\n')}`, { cause: error });

@@ -10,6 +10,7 @@ import { fileURLToPath } from 'node:url';
 import { dropDatabase, ensureDatabase } from '@onward/stack/ensure-database';
 import { measure } from './process-meter.js';
 import type { Servers } from './servers.js';
+import { endLater } from './started.js';
 
 const FOLDER = fileURLToPath(new URL('../peers', import.meta.url));
 const STEPS = 10;
@@ -71,7 +72,10 @@ export async function runOnPeer(engine: string, variant: string, { servers, node
     execArgv: [],
     env: { NODE_ENV: 'production', NODE_NO_WARNINGS: '1', BENCH_SERVERS: JSON.stringify({ postgresUrl, valkeyUrl: servers.valkeyUrl }) },
     stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
+    // Out of reach of a Ctrl+C in the terminal: who ends what, and when, is decided here.
+    detached: true,
   });
+  const kill = endLater(async () => void child.kill('SIGKILL'));
   try {
     await hear(child, 'ready', READY_WITHIN_MS);
     await ask(child, 'prepare', warmUpRuns);
@@ -90,6 +94,7 @@ export async function runOnPeer(engine: string, variant: string, { servers, node
     };
   } finally {
     await end(child);
+    await kill();
     await dropDatabase(servers.postgresUrl, database);
   }
 }

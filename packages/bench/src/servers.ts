@@ -17,20 +17,24 @@ export type Servers = {
 
 export async function startServers(): Promise<Servers> {
   const folder = makeTestFolder();
-  const postgres = await startPostgres({ dataDir: join(folder, 'postgres') });
-  const valkey = await startValkey({ dataDir: join(folder, 'valkey') }).catch(async (error: unknown) => {
-    await postgres.stop();
-    throw error;
+  const starting = [startPostgres({ dataDir: join(folder, 'postgres') }), startValkey({ dataDir: join(folder, 'valkey') })] as const;
+  const stop = endLater(async () => {
+    const started = await Promise.allSettled(starting);
+    await Promise.all(started.flatMap((one) => (one.status === 'fulfilled' ? [one.value.stop()] : [])));
+    rmSync(folder, { recursive: true, force: true });
   });
-  return {
-    postgresUrl: postgres.url('postgres'),
-    valkeyUrl: valkey.url,
-    postgresPid: postgres.pid,
-    valkeyPid: valkey.pid,
-    versions: { postgres: postgres.version, valkey: valkey.version },
-    stop: endLater(async () => {
-      await Promise.all([postgres.stop(), valkey.stop()]);
-      rmSync(folder, { recursive: true, force: true });
-    }),
-  };
+  try {
+    const [postgres, valkey] = await Promise.all(starting);
+    return {
+      postgresUrl: postgres.url('postgres'),
+      valkeyUrl: valkey.url,
+      postgresPid: postgres.pid,
+      valkeyPid: valkey.pid,
+      versions: { postgres: postgres.version, valkey: valkey.version },
+      stop,
+    };
+  } catch (error) {
+    await stop();
+    throw error;
+  }
 }

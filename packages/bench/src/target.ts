@@ -49,5 +49,7 @@ export type Bench = {
   repetitions: number;
   /** Runs in a burst. */
   runs: number;
+  /** Hears all samples of the group as they are so far, for the table of a measuring that is interrupted. */
+  keep(samples: readonly Sample[]): void;
   say(line: string): void;
 };

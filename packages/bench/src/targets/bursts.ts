@@ -73,6 +73,23 @@ export const bursts: Group = {
     const peers = new Map<PeerName, { stepsPerSecond: number; cpuPerThousandSteps: number }[]>();
     const limits: number[] = [];
     const wantedPeers = new Set([...wanted].flatMap((id) => PEER_OF[id] ?? (id === 'P5 DBOS' ? (['dbos'] as const) : [])));
+    const sample = (): Sample[] => {
+      const steps = own.map(({ stepsPerSecond }) => stepsPerSecond);
+      const cpu = own.map(({ cpuPerThousandSteps }) => cpuPerThousandSteps);
+      const note = `events sent by ${own[0]?.sentBy ?? 'nobody'}`;
+      return [
+        ...Object.entries(PEER_OF).map(([id, peer]): Sample => {
+          const found = peers.get(peer) ?? [];
+          return { id, values: found.length === 0 ? [] : steps, against: found.map(({ stepsPerSecond }) => stepsPerSecond), note };
+        }),
+        { id: 'P4', values: limits.length === 0 ? [] : steps, against: limits, note: 'limit sent by pg from Node, no pgbench' },
+        { id: 'P5', values: cpu, note: medianParts(own) },
+        { id: 'P5 DBOS', values: peers.has('dbos') ? cpu : [], against: (peers.get('dbos') ?? []).map(({ cpuPerThousandSteps }) => cpuPerThousandSteps) },
+        { id: 'P6', values: own.flatMap(({ walSyncs, steps: count }) => (walSyncs === null ? [] : [(walSyncs / count) * 1_000])) },
+        { id: 'P8 idle', values: own.map(({ idleBytes }) => idleBytes / MB), note: 'PSS' },
+        { id: 'P8 burst', values: own.map(({ peakBytes }) => peakBytes / MB), note: 'PSS' },
+      ];
+    };
     for (let nth = 1; nth <= bench.repetitions; nth += 1) {
       for (const peer of wantedPeers) {
         bench.say(`${nth}/${bench.repetitions} ${peer}`);
@@ -90,23 +107,10 @@ export const bursts: Group = {
       bench.say(`${nth}/${bench.repetitions} Onward`);
       const measured = await burstOnOnward(bench, { countsSyncs: wanted.has('P6') });
       own.push(measured);
+      bench.keep(sample());
       bench.say(`    ${round(measured.stepsPerSecond)} steps/s, ${round(measured.cpuPerThousandSteps)} CPU s for 1,000 steps (${describeParts(measured)})`);
     }
-    const steps = own.map(({ stepsPerSecond }) => stepsPerSecond);
-    const cpu = own.map(({ cpuPerThousandSteps }) => cpuPerThousandSteps);
-    const note = `events sent by ${own[0]?.sentBy ?? 'nobody'}`;
-    return [
-      ...Object.entries(PEER_OF).map(([id, peer]): Sample => {
-        const found = peers.get(peer) ?? [];
-        return { id, values: found.length === 0 ? [] : steps, against: found.map(({ stepsPerSecond }) => stepsPerSecond), note };
-      }),
-      { id: 'P4', values: limits.length === 0 ? [] : steps, against: limits, note: 'limit sent by pg from Node, no pgbench' },
-      { id: 'P5', values: cpu, note: medianParts(own) },
-      { id: 'P5 DBOS', values: peers.has('dbos') ? cpu : [], against: (peers.get('dbos') ?? []).map(({ cpuPerThousandSteps }) => cpuPerThousandSteps) },
-      { id: 'P6', values: own.flatMap(({ walSyncs, steps: count }) => (walSyncs === null ? [] : [(walSyncs / count) * 1_000])) },
-      { id: 'P8 idle', values: own.map(({ idleBytes }) => idleBytes / MB), note: 'PSS' },
-      { id: 'P8 burst', values: own.map(({ peakBytes }) => peakBytes / MB), note: 'PSS' },
-    ];
+    return sample();
   },
 };
 

@@ -71,22 +71,25 @@ export const costGrowth: readonly Group[] = ALONG.map(({ id, of, sizes, measure 
     ),
     async measure(bench): Promise<Sample[]> {
       const costs = new Map<number, Cost[]>(sizes.map((size) => [size, []]));
+      const cpuOf = (size: number): number[] => (costs.get(size) ?? []).map(({ cpuPerThousandSteps }) => cpuPerThousandSteps);
+      const sample = (): Sample[] =>
+        [...costs].map(([size, found], nth) => ({
+          id: idOf(size),
+          values: cpuOf(size),
+          ...(nth === 0 ? {} : { against: cpuOf(sizes[0] ?? 0).slice(0, found.length) }),
+          note: `${round(median(found.map(({ stepsPerSecond }) => stepsPerSecond)))} steps/s`,
+        }));
       for (let nth = 1; nth <= bench.repetitions; nth += 1) {
         for (const [size, found] of costs) {
           const cost = await measure(bench, size);
           found.push(cost);
+          bench.keep(sample());
           bench.say(
             `    ${nth}/${bench.repetitions} ${round(size)} ${of}: ${round(cost.cpuPerThousandSteps)} CPU s for 1,000 steps, ${round(cost.stepsPerSecond)} steps/s`,
           );
         }
       }
-      const cpuOf = (size: number): number[] => (costs.get(size) ?? []).map(({ cpuPerThousandSteps }) => cpuPerThousandSteps);
-      return [...costs].map(([size, found], nth) => ({
-        id: idOf(size),
-        values: cpuOf(size),
-        ...(nth === 0 ? {} : { against: cpuOf(sizes[0] ?? 0) }),
-        note: `${round(median(found.map(({ stepsPerSecond }) => stepsPerSecond)))} steps/s`,
-      }));
+      return sample();
     },
   };
 });

@@ -60,6 +60,7 @@ export const limits: Group = {
         const { perSecond, note } = await limit.measure(bench);
         limit.values.push(perSecond);
         limit.note = note;
+        bench.keep(found);
         bench.say(`    ${nth}/${bench.repetitions} ${limit.id}: ${round(perSecond)} ${limit.unit}; ${note}`);
       }
     }

@@ -35,6 +35,7 @@ export const n8n: Group = {
     const version = readN8nVersion(folder);
     const runs = bench.isQuick ? QUICK_RUNS : RUNS;
     const modes = MODES.filter(({ id }) => wanted.has(id)).map((mode) => ({ ...mode, values: [] as number[], against: [] as number[] }));
+    const sample = (): Sample[] => modes.map(({ id, values, against }) => ({ id, values, against, note: `n8n ${version}, one worker, ${runs} runs` }));
     for (let nth = 1; nth <= bench.repetitions; nth += 1) {
       bench.say(`${nth}/${bench.repetitions} Onward`);
       const { stepsPerSecond } = await burstOnOnward(bench, { countsSyncs: false });
@@ -47,8 +48,9 @@ export const n8n: Group = {
         );
         values.push(stepsPerSecond);
         against.push(found.stepsPerSecond);
+        bench.keep(sample());
       }
     }
-    return modes.map(({ id, values, against }) => ({ id, values, against, note: `n8n ${version}, one worker, ${runs} runs` }));
+    return sample();
   },
 };
