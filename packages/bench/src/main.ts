@@ -22,11 +22,12 @@ import { intake } from './targets/intake.js';
 import { kills } from './targets/kills.js';
 import { triggerLatency, waitLateness } from './targets/latency.js';
 import { limits } from './targets/limits.js';
+import { mixed } from './targets/mixed.js';
 import { n8n } from './targets/n8n.js';
 import { workers } from './targets/workers.js';
 import { toRecord, writeTable } from './write-table.js';
 
-const GROUPS: readonly Group[] = [bursts, n8n, triggerLatency, workers, forward, growth, backlog, waitLateness, intake, kills, limits, ...costGrowth];
+const GROUPS: readonly Group[] = [bursts, n8n, triggerLatency, workers, forward, growth, backlog, waitLateness, intake, kills, limits, ...costGrowth, mixed];
 const LETTERS = 'PLGM';
 const RUNS = 2_000;
 const QUICK_RUNS = 300;

@@ -9,8 +9,8 @@ export type Plan = {
 };
 
 /** What stands for all ids of a letter. */
-const WORDS: Readonly<Record<string, string>> = { LIMITS: 'L', GROWTH: 'G' };
-const LAST: Readonly<Record<string, number>> = { P: 17, L: 6, G: 7 };
+const WORDS: Readonly<Record<string, string>> = { LIMITS: 'L', GROWTH: 'G', MIXED: 'M' };
+const LAST: Readonly<Record<string, number>> = { P: 17, L: 6, G: 7, M: 5 };
 
 export const USAGE = 'Usage: pnpm bench [--only P1,L2,growth] [--quick] [--reps N] [--n8n FOLDER]';
 

@@ -7,8 +7,8 @@ import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { pathToFileURL } from 'node:url';
-import { Redis } from 'ioredis';
 import { burst } from '../burst.js';
+import { countKeys } from '../count-keys.js';
 import { publish, STEPS, tagSteps, writeContacts } from '../journeys.js';
 import { loadWaitingRuns, longWait } from '../load-waiting-runs.js';
 import { median } from '../median.js';
@@ -159,15 +159,8 @@ async function measureKeys({ api, query }: Onward, bench: Bench): Promise<number
     const countWaiting = async () => (await query(`SELECT 1 FROM runs WHERE workflow_id = $1 AND state = 'waiting'`, [workflowId])).length;
     await until('all wait', async () => (await countWaiting()) === count, { withinMs: 60_000 });
     await pause(KEYS_SETTLE_MS);
-    return countKeys(bench);
+    return countKeys(bench.servers.valkeyUrl);
   };
   const before = await rest('rests-first', 1);
   return ((await rest('rests-hundred', RESTING)) - before) / RESTING;
-}
-
-async function countKeys({ servers }: Bench): Promise<number> {
-  const valkey = new Redis(servers.valkeyUrl);
-  const keys = await valkey.dbsize();
-  await valkey.quit();
-  return keys;
 }
