@@ -13,13 +13,20 @@ import { round } from '../write-table.js';
 import { measureCalls } from './forward.js';
 
 const WARM_UP_RUNS = 100;
-/** Driven together, whatever the length of the workflow. */
-const RUNS_OF_NODES = 100;
+/** What one worker drives at a time: fewer runs would share fewer transactions, and that would be measured. */
+const DRIVEN = 200;
 /** With `--quick` runs and waiting runs are so much fewer. */
 const QUICK_SHARE = 0.1;
 
 type Cost = Pick<Burst, 'cpuPerThousandSteps' | 'stepsPerSecond'>;
-type Along = { id: string; of: string; sizes: readonly number[]; measure(bench: Bench, size: number): Promise<Cost> };
+type Along = {
+  id: string;
+  of: string;
+  sizes: readonly number[];
+  /** Whether `--quick` takes a tenth of each size. */
+  isScaled?: boolean;
+  measure(bench: Bench, size: number): Promise<Cost>;
+};
 
 const scaled = ({ isQuick }: Bench, count: number): number => (isQuick ? Math.ceil(count * QUICK_SHARE) : count);
 
@@ -34,17 +41,18 @@ function burstOnOwn(bench: Bench, { runs, nodes = STEPS, workers = 1, waiting = 
 }
 
 const ALONG: readonly Along[] = [
-  { id: 'G1', of: 'runs in a burst', sizes: [500, 2_000, 10_000], measure: (bench, size) => burstOnOwn(bench, { runs: scaled(bench, size) }) },
+  { id: 'G1', of: 'runs in a burst', sizes: [500, 2_000, 10_000], isScaled: true, measure: (bench, size) => burstOnOwn(bench, { runs: scaled(bench, size) }) },
   {
     id: 'G2',
     of: 'nodes in a workflow',
     sizes: [10, 100, 490],
-    measure: (bench, nodes) => burstOnOwn(bench, { nodes, runs: bench.isQuick ? RUNS_OF_NODES / 5 : RUNS_OF_NODES }),
+    measure: (bench, nodes) => burstOnOwn(bench, { nodes, runs: Math.max(scaled(bench, DRIVEN), Math.ceil((bench.runs * STEPS) / nodes)) }),
   },
   { id: 'G3', of: 'workers', sizes: [1, 2], measure: (bench, workers) => burstOnOwn(bench, { workers, runs: bench.runs }) },
   {
     id: 'G4',
     of: 'waiting runs',
+    isScaled: true,
     sizes: [0, 100_000, 1_000_000],
     measure: (bench, size) => burstOnOwn(bench, { waiting: scaled(bench, size), runs: bench.runs }),
   },
@@ -54,7 +62,7 @@ const ALONG: readonly Along[] = [
 ];
 
 /** A group for each, so that one which cannot be measured takes no other with it. */
-export const costGrowth: readonly Group[] = ALONG.map(({ id, of, sizes, measure }): Group => {
+export const costGrowth: readonly Group[] = ALONG.map(({ id, of, sizes, isScaled, measure }): Group => {
   const idOf = (size: number): string => `${id} ${round(size)}`;
   return {
     targets: sizes.map(
@@ -70,6 +78,7 @@ export const costGrowth: readonly Group[] = ALONG.map(({ id, of, sizes, measure 
       }),
     ),
     async measure(bench): Promise<Sample[]> {
+      const share = isScaled === true && bench.isQuick ? ', a tenth of it' : '';
       const costs = new Map<number, Cost[]>(sizes.map((size) => [size, []]));
       const cpuOf = (size: number): number[] => (costs.get(size) ?? []).map(({ cpuPerThousandSteps }) => cpuPerThousandSteps);
       const sample = (): Sample[] =>
@@ -77,7 +86,7 @@ export const costGrowth: readonly Group[] = ALONG.map(({ id, of, sizes, measure 
           id: idOf(size),
           values: cpuOf(size),
           ...(nth === 0 ? {} : { against: cpuOf(sizes[0] ?? 0).slice(0, found.length) }),
-          note: `${round(median(found.map(({ stepsPerSecond }) => stepsPerSecond)))} steps/s`,
+          note: `${round(median(found.map(({ stepsPerSecond }) => stepsPerSecond)))} steps/s${share}`,
         }));
       for (let nth = 1; nth <= bench.repetitions; nth += 1) {
         for (const [size, found] of costs) {
@@ -85,7 +94,7 @@ export const costGrowth: readonly Group[] = ALONG.map(({ id, of, sizes, measure 
           found.push(cost);
           bench.keep(sample());
           bench.say(
-            `    ${nth}/${bench.repetitions} ${round(size)} ${of}: ${round(cost.cpuPerThousandSteps)} CPU s for 1,000 steps, ${round(cost.stepsPerSecond)} steps/s`,
+            `    ${nth}/${bench.repetitions} ${round(size)} ${of}${share}: ${round(cost.cpuPerThousandSteps)} CPU s for 1,000 steps, ${round(cost.stepsPerSecond)} steps/s`,
           );
         }
       }
