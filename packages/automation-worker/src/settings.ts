@@ -20,7 +20,7 @@ const settingsSchema = z.object({
     .min(32, 'must have at least 32 characters'),
   AUTOMATIONS_BACKEND_RPC_TIMEOUT_MS: whole(1_000, 3_600_000).default(RPC_TIMEOUT_MS),
   AUTOMATIONS_LEASE_MS: whole(500, 600_000).default(30_000),
-  AUTOMATIONS_WORKER_CONCURRENCY: whole(1, 10_000).default(200),
+  AUTOMATIONS_WORKER_CONCURRENCY: whole(1, 10_000).default(400),
   AUTOMATIONS_BREAKER_RESET_MS: whole(100, 3_600_000).default(30_000),
   AUTOMATIONS_SILENT_QUEUE_MS: whole(1_000, 3_600_000).default(60_000),
   EGRESS_ALLOW: z.string().default(''),

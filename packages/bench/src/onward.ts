@@ -12,6 +12,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { dropDatabase, ensureDatabase } from '@onward/stack/ensure-database';
 import { freePort } from '@onward/stack/free-port';
+import { NODE_ARGUMENTS } from '@onward/stack/node-arguments';
 import { type Supervised, supervise } from '@onward/stack/supervisor';
 import pg from 'pg';
 import { type Api, createApi } from './api.js';
@@ -87,7 +88,7 @@ export async function startOnward({ servers, node, path, workers: wanted = 1, sm
     const starting = supervise({
       name: process,
       command: node,
-      args: [main],
+      args: [...NODE_ARGUMENTS, main],
       env,
       cwd: folder,
       log: (line) => {

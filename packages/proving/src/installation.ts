@@ -14,6 +14,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { dropDatabase, ensureDatabase } from '@onward/stack/ensure-database';
 import { freePort } from '@onward/stack/free-port';
 import { type MailSink, startMailSink } from '@onward/stack/mail-sink';
+import { NODE_ARGUMENTS } from '@onward/stack/node-arguments';
 import { type Supervised, supervise } from '@onward/stack/supervisor';
 import { startWebhookSink, type WebhookSink } from '@onward/stack/webhook-sink';
 import pg from 'pg';
@@ -103,7 +104,7 @@ export async function install(plan: InstallationPlan): Promise<Installation> {
     const own = { ...env, ...more, ...plan.env, ONWARD_FAIL_POINTS: failPoints(life) };
     processes[process] = await supervise({
       name: process,
-      args: ['--enable-source-maps', main],
+      args: [...NODE_ARGUMENTS, main],
       env: own,
       onStart: () => {
         life += 1;

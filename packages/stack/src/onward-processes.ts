@@ -7,6 +7,7 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { CHECKOUT } from './instance.js';
+import { NODE_ARGUMENTS } from './node-arguments.js';
 import { type Supervised, supervise } from './supervisor.js';
 import type { Teardown } from './teardown.js';
 import type { TerminalLog } from './terminal-log.js';
@@ -55,5 +56,5 @@ async function startOne({ name, folder, withheld }: ProcessPlan, { env, runDir, 
   const main = join(cwd, 'dist/main.js');
   if (!existsSync(main)) throw new Error(`${main} is missing: build it first (npm start does)`);
   const own = Object.fromEntries(Object.entries(env).filter(([setting]) => !withheld.includes(setting)));
-  return supervise({ name, args: ['--enable-source-maps', main], env: own, cwd, log: terminal.of(name), runDir, stopWithinMs: STOP_WITHIN_MS });
+  return supervise({ name, args: [...NODE_ARGUMENTS, main], env: own, cwd, log: terminal.of(name), runDir, stopWithinMs: STOP_WITHIN_MS });
 }

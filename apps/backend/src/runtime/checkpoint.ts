@@ -90,7 +90,7 @@ export async function lockRuns(tx: Tx, runIds: readonly string[], known: KnownRu
   const rememberedIds = new Set(remembered.map(({ run }) => run.id));
   const unknown = locked.filter(({ id }) => !rememberedIds.has(id)).map(({ id }) => id);
   const read = unknown.length === 0 ? [] : await prepared<ReadRow>(tx, READ_RUNS, [unknown]);
-  const checkpoints = await open(new Group(tx, true), [...remembered.map(({ run, stamp }) => ({ ...run, stamp })), ...read], clocks);
+  const checkpoints = await open(new Group(tx, true), [...remembered, ...read.map(({ stamp, ...run }) => ({ run, stamp }))], clocks);
   for (const [index, { run, attempts, context }] of remembered.entries()) {
     const checkpoint = checkpoints[index] as Checkpoint;
     checkpoint.read.set(run.seq, attempts);
@@ -102,13 +102,11 @@ export async function lockRuns(tx: Tx, runIds: readonly string[], known: KnownRu
 }
 
 /** Of locked runs in their order, with their workflows as they stand now. */
-async function open(group: Group, runs: readonly ReadRow[], clocks: Clocks | undefined): Promise<Checkpoint[]> {
+async function open(group: Group, runs: readonly Pick<Opened, 'run' | 'stamp'>[], clocks: Clocks | undefined): Promise<Checkpoint[]> {
   if (runs.length === 0 || !clocks) return [];
-  const found = await prepared<{ id: string; name: string; status: string }>(group.tx, READ_WORKFLOWS, [
-    [...new Set(runs.map(({ workflowId }) => workflowId))],
-  ]);
+  const found = await prepared<{ id: string; name: string; status: string }>(group.tx, READ_WORKFLOWS, [[...new Set(runs.map(({ run }) => run.workflowId))]]);
   const workflows = new Map(found.map(({ id, name, status }) => [id, { name, status }]));
-  return runs.map(({ stamp, ...run }) => {
+  return runs.map(({ run, stamp }) => {
     const workflow = workflows.get(run.workflowId);
     if (!workflow) throw new Error(`There is no workflow ${run.workflowId}`);
     return checkpointOf(group, { run, stamp, workflow, ...clocks });

@@ -5,7 +5,7 @@ import { storableJson } from '../database/storable-json.js';
 import { emitOwn } from '../events/emit-own.js';
 import { type Checkpoint, changeRun } from './checkpoint.js';
 import { stateAfter } from './moves.js';
-import { contextOf } from './read-scope.js';
+import { depthOf } from './read-scope.js';
 import type { RuntimeKit } from './runtime-kit.js';
 
 /** How a run ends: well, for good with a failure, given up, or cancelled with its reason. */
@@ -48,7 +48,7 @@ export function endRun(checkpoint: Checkpoint, end: End, kit: Pick<RuntimeKit, '
   const { reads } = checkpoint.group;
   checkpoint.after.push(async (tx) => {
     if (!(await reads.wants(kit.bus, type))) return;
-    const depth = (await contextOf(checkpoint))?.depth ?? 0;
+    const depth = await depthOf(checkpoint);
     await emitOwn(tx, kit.bus, { type, contactId, payload: { runId, workflowId, node, ...(failure ? { error: failure.code } : {}) }, depth: depth + 1 });
   });
 }

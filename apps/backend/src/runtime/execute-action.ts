@@ -15,7 +15,7 @@ import type { Version } from '../workflows/read-version.js';
 import { attemptsOf, changeRun, type Checkpoint, placeOf, refused, rests, type StepRef, storedOf, writeAttempt } from './checkpoint.js';
 import { closeStep } from './close-step.js';
 import { outcomeOf, tallyBefore, withOutcome } from './outcomes.js';
-import { readScope } from './read-scope.js';
+import { depthOf, readScope } from './read-scope.js';
 import type { RuntimeKit } from './runtime-kit.js';
 import type { Scope } from './scope.js';
 import { sealHandOver, type Sealed } from './seal-hand-over.js';
@@ -129,6 +129,9 @@ async function perform(checkpoint: Checkpoint, version: Version, attempt: Attemp
   return PERFORMERS[node.type as PerformedNodeType](checkpoint, version, attempt, node.config, kit);
 }
 
+/** For who fills no text. */
+const NOTHING: Scope = { contact: null, event: null, context: {}, steps: {}, run: {}, workflow: {} };
+
 const configs = new WeakMap<object, ReturnType<Action<unknown>['config']['safeParse']>>();
 
 /** The configuration of a node of a published version never changes, and is read once. */
@@ -160,10 +163,8 @@ async function performAction(
   const { id: runId, workflowId, contactId } = checkpoint.run;
   if (action.needsContact && contactId === null) return { kind: 'outcome', outcome: failed('contact_missing', `${name} needs a contact and the run has none`) };
   const isRead = !action.readsOnlyForTexts || version.fillsTexts(attempt.node);
-  const { scope, contact, context } = await readScope(checkpoint, {
-    contact: isRead,
-    outputs: version.readsOutputs(attempt.node) || action.readsTemplates === true,
-  });
+  const outputs = version.readsOutputs(attempt.node) || action.readsTemplates === true;
+  const { scope, contact } = isRead ? await readScope(checkpoint, { outputs }) : { scope: NOTHING, contact: null };
   if (action.needsContact && isRead && !contact) return { kind: 'outcome', outcome: failed('contact_deleted', 'The contact was deleted') };
   kit.failPoints.reach('action.before-effect');
   if (action.executeMany) checkpoint.hasActed = true;
@@ -181,7 +182,7 @@ async function performAction(
     contact,
     scope,
     now: checkpoint.now,
-    depth: context.depth + 1,
+    depth: (await depthOf(checkpoint)) + 1,
   });
   kit.failPoints.reach('action.after-effect');
   return result;

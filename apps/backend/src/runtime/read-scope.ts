@@ -12,6 +12,11 @@ export async function contextOf(checkpoint: Checkpoint): Promise<RunContext | nu
   return checkpoint.context;
 }
 
+/** Runs between an outside cause and this one. */
+export async function depthOf(checkpoint: Checkpoint): Promise<number> {
+  return ((await contextOf(checkpoint)) ?? GONE).depth;
+}
+
 /** Stands for a context that is gone, so that a run can still come to an end. plan.get has refused it every action before. */
 const GONE: RunContext = { trigger: 'manual', event: null, contact: null, depth: 0, startedBy: 'unknown' };
 
@@ -21,19 +26,16 @@ export async function readContact(tx: Tx, contactId: string | null): Promise<Rea
 }
 
 /**
- * What conditions and templates of a run may look at: the contact read live unless it is not wanted, the event, the context as it was at the start, and,
- * where `outputs` are asked for, the output of the latest visit to each node, what this checkpoint recorded included. They grow with the run, so
+ * What conditions and templates of a run may look at: the contact read live, the event, the context as it was at the start, and, where
+ * `outputs` are asked for, the output of the latest visit to each node, what this checkpoint recorded included. They grow with the run, so
  * they are read only for texts and conditions that look at steps.
  */
-export async function readScope(
-  checkpoint: Checkpoint,
-  { outputs, contact: isContactRead = true }: { outputs: boolean; contact?: boolean },
-): Promise<{ scope: Scope; contact: StepContact | null; context: RunContext }> {
+export async function readScope(checkpoint: Checkpoint, { outputs }: { outputs: boolean }): Promise<{ scope: Scope; contact: StepContact | null }> {
   const { run, workflow, group } = checkpoint;
   const { reads } = group;
   const [started, contact, steps] = await Promise.all([
     contextOf(checkpoint),
-    run.contactId === null || !isContactRead ? null : reads.contact(run.contactId),
+    run.contactId === null ? null : reads.contact(run.contactId),
     outputs ? readOutputs(checkpoint) : {},
   ]);
   const context = started ?? GONE;
@@ -52,7 +54,7 @@ export async function readScope(
     run: { id: run.id, startedAt: run.createdAt.toISOString(), seq: run.seq },
     workflow: { id: run.workflowId, name: workflow.name },
   };
-  return { scope, contact, context };
+  return { scope, contact };
 }
 
 async function readOutputs({ group, run, written }: Checkpoint): Promise<Scope['steps']> {

@@ -15,6 +15,8 @@ import { TokenBucket } from './token-bucket.js';
 import { type Block, type Left, Waiting } from './waiting.js';
 
 const TARGETS_REMEMBERED = 1_000;
+/** Requests at once to a target that nobody set limits for, however many runs a worker drives. */
+const MOST_PLACES = 50;
 const WAITS_FOR_ITS_INSTANT_AT_MOST_MS = 1_000;
 
 export type Sending = {
@@ -122,7 +124,7 @@ export class Targets {
   private take(limits: TargetLimits): Target {
     const { origin, breakerNo } = limits;
     const { concurrency, breakerResetMs, workers } = this.options;
-    const max = limits.maxConcurrent ?? Math.max(1, Math.floor(concurrency / 4));
+    const max = limits.maxConcurrent ?? Math.max(1, Math.min(MOST_PLACES, Math.floor(concurrency / 4)));
     let target = this.byOrigin.get(origin);
     if (target === undefined) {
       const waiting = new Waiting();

@@ -81,7 +81,7 @@ export const backlog: Group = {
 };
 
 async function burstOf(onward: Onward, { servers, runs }: Bench): Promise<number> {
-  await burst(onward, servers, { nodes: tagSteps(STEPS), stepsPerRun: STEPS, runs: 100 });
+  await burst(onward, servers, { nodes: tagSteps(STEPS), stepsPerRun: STEPS, runs: 1_000 });
   return (await burst(onward, servers, { nodes: tagSteps(STEPS), stepsPerRun: STEPS, runs })).stepsPerSecond;
 }
 

@@ -1,6 +1,6 @@
 /**
  * P1, P3–P6, P8: the same ten trivial durable steps on Onward and on each peer, in turn inside every repetition, each on fresh processes and a
- * fresh database, warmed with 100 runs.
+ * fresh database, warmed with as many runs.
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import { burst, type Burst, type Part } from '../burst.js';
@@ -8,13 +8,12 @@ import { measureCommitLimit } from '../commit-limit.js';
 import { STEPS, tagSteps } from '../journeys.js';
 import { median } from '../median.js';
 import { startOnward } from '../onward.js';
-import { burstOnPeer, type PeerName } from '../peers.js';
+import { burstOnPeer, type PeerName, WARM_UP_RUNS } from '../peers.js';
 import { pssOf } from '../proc.js';
 import type { Bench, Group, Sample, Target } from '../target.js';
 import { countWalSyncs } from '../wal-syncs.js';
 import { round } from '../write-table.js';
 
-const WARM_UP_RUNS = 100;
 const IDLE_AFTER_MS = 5_000;
 const COMMIT_LIMIT_SECONDS = 4;
 const MB = 1_000_000;
@@ -114,7 +113,7 @@ export const bursts: Group = {
   },
 };
 
-/** On fresh processes and a fresh database, warmed with 100 runs. */
+/** On fresh processes and a fresh database, warmed like the peers. */
 export async function burstOnOnward(bench: Bench, { countsSyncs }: { countsSyncs: boolean }): Promise<OwnBurst> {
   const { servers, runs } = bench;
   const onward = await startOnward(bench);

@@ -6,15 +6,14 @@ import { type Burst, burst } from '../burst.js';
 import { STEPS, tagSteps } from '../journeys.js';
 import { loadWaitingRuns } from '../load-waiting-runs.js';
 import { median } from '../median.js';
-import { burstOnPeer } from '../peers.js';
+import { burstOnPeer, WARM_UP_RUNS } from '../peers.js';
 import type { Bench, Group, Sample, Target } from '../target.js';
 import { withOnward } from '../with-onward.js';
 import { round } from '../write-table.js';
 import { measureCalls } from './forward.js';
 
-const WARM_UP_RUNS = 100;
 /** What one worker drives at a time: fewer runs would share fewer transactions, and that would be measured. */
-const DRIVEN = 200;
+const DRIVEN = 400;
 /** With `--quick` runs and waiting runs are so much fewer. */
 const QUICK_SHARE = 0.1;
 
