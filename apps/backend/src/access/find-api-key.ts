@@ -1,5 +1,5 @@
 import type { DataSource } from 'typeorm';
-import { change, rows } from '../database/sql.js';
+import { change, prepared } from '../database/sql.js';
 import { hashOfKey } from './key-text.js';
 
 export type Caller = { id: string; name: string };
@@ -16,7 +16,7 @@ export async function findApiKey(source: DataSource, key: string): Promise<Calle
 /** The same of many, one for one, asked in one statement. */
 export async function findApiKeys(source: DataSource, keys: readonly string[]): Promise<(Caller | null)[]> {
   const hashes = keys.map((key) => hashOfKey(key));
-  const found = await rows<Caller & { hash: Buffer; is_use_noted: boolean }>(
+  const found = await prepared<Caller & { hash: Buffer; is_use_noted: boolean }>(
     source,
     `SELECT id, name, hash, coalesce(last_used_at > now() - interval '1 minute', false) AS is_use_noted
      FROM api_keys WHERE hash = ANY ($1::bytea[]) AND revoked_at IS NULL`,

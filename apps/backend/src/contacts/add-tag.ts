@@ -17,7 +17,7 @@ const ADD_PAIRS = `
     INSERT INTO contact_tags (contact_id, tag) SELECT contact_id, tag FROM fresh JOIN held ON id = contact_id ORDER BY contact_id, tag
     ON CONFLICT DO NOTHING RETURNING contact_id, tag)
   SELECT id, coalesce((SELECT array_agg(tag) FROM added WHERE contact_id = id), '{}') AS changed FROM contacts
-  WHERE id IN (SELECT contact_id FROM asked) AND (id IN (SELECT id FROM held) OR id NOT IN (SELECT contact_id FROM fresh))`;
+  WHERE id = ANY($1::uuid[]) AND (id IN (SELECT id FROM held) OR id NOT IN (SELECT contact_id FROM fresh))`;
 
 /** Tags contacts, each with a tag of its own. Emits tag.added for each that did not carry its tag. */
 export function addTagPairs(tx: Tx, bus: EventBus, asked: readonly Tagging[]): Promise<ContactChange[]> {

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { rows, type Tx } from '../database/sql.js';
+import { prepared, type Tx } from '../database/sql.js';
 import type { ContactInput } from './contact-input.js';
 
 /** Any number, the same for every backend of one database: the first half of the advisory lock's key. */
@@ -22,7 +22,7 @@ export async function lockIdentities(tx: Tx, contacts: Pick<ContactInput, 'exter
     if (email !== undefined) stripes.add(stripeOf(`e:${email}`));
   }
   const inOrder = [...stripes].sort((a, b) => a - b);
-  if (inOrder.length > 0) await rows(tx, 'SELECT pg_advisory_xact_lock($1, stripe) FROM unnest($2::int[]) AS stripe', [IDENTITY_LOCKS, inOrder]);
+  if (inOrder.length > 0) await prepared(tx, 'SELECT pg_advisory_xact_lock($1, stripe) FROM unnest($2::int[]) AS stripe', [IDENTITY_LOCKS, inOrder]);
 }
 
 function stripeOf(identity: string): number {

@@ -10,7 +10,7 @@ const REMOVE_PAIRS = `
   removed AS (
     DELETE FROM contact_tags WHERE (contact_id, tag) IN (SELECT contact_id, tag FROM held) RETURNING contact_id, tag)
   SELECT contacts.id, coalesce((SELECT array_agg(tag) FROM removed WHERE contact_id = contacts.id), '{}') AS changed
-  FROM contacts WHERE id IN (SELECT contact_id FROM asked)`;
+  FROM contacts WHERE id = ANY($1::uuid[])`;
 
 /** Takes tags off contacts, each a tag of its own. Emits tag.removed for each that carried its tag. */
 export function removeTagPairs(tx: Tx, bus: EventBus, asked: readonly Tagging[]): Promise<ContactChange[]> {

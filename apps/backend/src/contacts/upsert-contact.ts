@@ -1,7 +1,7 @@
 import type { Json } from '@onward/contracts/json';
 import type { EventBus } from '../events/event-bus.js';
 import { newId } from '../database/new-id.js';
-import { change, rows, type Tx } from '../database/sql.js';
+import { prepared, type Tx } from '../database/sql.js';
 import { storableJson } from '../database/storable-json.js';
 import { instantKey } from '../http/page.js';
 import { Problem } from '../http/problem.js';
@@ -86,7 +86,7 @@ export function tooManyAttributes(): Problem {
 async function findContacts(tx: Tx, inputs: ContactInput[], how: 'as they are' | 'for update'): Promise<Draft[]> {
   const externalIds = inputs.flatMap(({ externalId }) => externalId ?? []);
   const emails = inputs.flatMap(({ email }) => email ?? []);
-  const found = await rows<UpsertedContact & { age: string }>(
+  const found = await prepared<UpsertedContact & { age: string }>(
     tx,
     `SELECT id, external_id AS "externalId", email, email_problem AS "emailProblem", attributes, ${instantKey('created_at')} AS age
      FROM contacts WHERE external_id = ANY ($1::text[]) OR email = ANY ($2::text[])
@@ -156,7 +156,7 @@ function apply(draft: Draft, { externalId, email, attributes }: ContactInput): s
 /** Before the new ones: an adoption takes its contact away from the e-mail alone. */
 async function updateContacts(tx: Tx, drafts: Draft[]): Promise<void> {
   if (drafts.length === 0) return;
-  await change(
+  await prepared(
     tx,
     `UPDATE contacts SET external_id = new.external_id, email = new.email, email_problem = new.email_problem, attributes = new.attributes, updated_at = now()
      FROM (SELECT * FROM unnest($1::uuid[], $2::text[], $3::text[], $4::text[], $5::jsonb[]) AS given (id, external_id, email, email_problem, attributes)) AS new
@@ -167,7 +167,7 @@ async function updateContacts(tx: Tx, drafts: Draft[]): Promise<void> {
 
 async function insertContacts(tx: Tx, drafts: Draft[]): Promise<void> {
   if (drafts.length === 0) return;
-  await change(
+  await prepared(
     tx,
     `INSERT INTO contacts (id, external_id, email, email_problem, attributes)
      SELECT * FROM unnest($1::uuid[], $2::text[], $3::text[], $4::text[], $5::jsonb[])`,

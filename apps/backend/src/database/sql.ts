@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { type DataSource, type EntityManager, QueryFailedError, QueryRunnerAlreadyReleasedError } from 'typeorm';
+import { type DataSource, type EntityManager, QueryFailedError, type QueryRunner, QueryRunnerAlreadyReleasedError } from 'typeorm';
 import type { PoolClient } from 'pg';
 
 /** Work inside a transaction takes one of these; whoever holds it may read and write and never commits. */
@@ -15,16 +15,40 @@ export async function rows<Row>(tx: Tx | DataSource, statement: string, paramete
  * statement must be one of a few fixed texts, for each is kept.
  */
 export async function prepared<Row>(tx: Tx | DataSource, statement: string, parameters: unknown[]): Promise<Row[]> {
-  if (!('queryRunner' in tx) || !tx.queryRunner) return rows(tx, statement, parameters);
+  if ('queryRunner' in tx && tx.queryRunner) return runPrepared(tx.queryRunner, statement, parameters);
+  const source = 'connection' in tx ? tx.connection : tx;
+  const runner = source.createQueryRunner();
+  try {
+    return await runPrepared(runner, statement, parameters);
+  } finally {
+    await runner.release();
+  }
+}
+
+async function runPrepared<Row>(runner: QueryRunner, statement: string, parameters: unknown[]): Promise<Row[]> {
   // One whose connection broke would dial another, outside of the transaction.
-  if (tx.queryRunner.isReleased) throw new QueryRunnerAlreadyReleasedError();
-  const client = (await tx.queryRunner.connect()) as PoolClient;
+  if (runner.isReleased) throw new QueryRunnerAlreadyReleasedError();
+  const client = (await runner.connect()) as PoolClient;
   try {
     return (await client.query({ name: nameOf(statement), text: statement, values: parameters })).rows as Row[];
   } catch (error) {
     throw new QueryFailedError(statement, parameters, error as Error);
   }
 }
+
+/**
+ * An expression for a SELECT: to the end of the transaction a prepared statement is planned once for all values, and finds rows by their keys. Otherwise
+ * Postgres plans many of them anew each time, for half of what running them costs, and takes a table it has no statistics of for small: then a
+ * transaction reads all rows of a young table for the few it wants, until autovacuum has looked at it. Without jit: before Postgres 18 a scan that is
+ * switched off, and made all the same, counts as dear enough to be compiled.
+ */
+export const KEEP_PLANS = [
+  ['plan_cache_mode', 'force_generic_plan'],
+  ['enable_seqscan', 'off'],
+  ['jit', 'off'],
+]
+  .map(([name, value]) => `set_config('${name}', '${value}', true)`)
+  .join(' || ');
 
 const names = new Map<string, string>();
 

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { rows, type Tx } from '../database/sql.js';
+import { prepared, type Tx } from '../database/sql.js';
 import { storableJson } from '../database/storable-json.js';
 import type { EmittedEvent } from './event-bus.js';
 
@@ -10,7 +10,7 @@ import type { EmittedEvent } from './event-bus.js';
 export async function storeEvents(tx: Tx, events: readonly (EmittedEvent & { bodyHash?: Buffer })[]): Promise<Set<string>> {
   if (events.length === 0) return new Set();
   const inOrder = events.toSorted((a, b) => (a.id < b.id ? -1 : a.id > b.id ? 1 : 0));
-  const written = await rows<{ id: string }>(
+  const written = await prepared<{ id: string }>(
     tx,
     `INSERT INTO events (id, type, contact_id, payload, body_hash, depth, occurred_at)
      SELECT * FROM unnest($1::text[], $2::text[], $3::uuid[], $4::jsonb[], $5::bytea[], $6::smallint[], $7::timestamptz[])

@@ -1,6 +1,6 @@
 import { newId } from '../database/new-id.js';
 import { dropWakeUps, planWakeUp } from '../database/outbox.js';
-import { change, rows, type Tx } from '../database/sql.js';
+import { prepared, type Tx } from '../database/sql.js';
 import { storableJson } from '../database/storable-json.js';
 import type { WorkflowSettings } from '../workflows/workflow-settings.js';
 import { reentryKeyOf } from './reentry-key.js';
@@ -60,7 +60,7 @@ function inWritingOrder(a: PlannedRun, b: PlannedRun): number {
 async function enterLedger(tx: Tx, planned: readonly PlannedRun[]): Promise<Set<PlannedRun>> {
   const once = planned.filter(({ reentry, contactId }) => reentry === 'never' && contactId !== null);
   if (once.length === 0) return new Set();
-  const entered = await rows<{ key: string }>(
+  const entered = await prepared<{ key: string }>(
     tx,
     `INSERT INTO run_entries (workflow_id, contact_id)
      SELECT DISTINCT workflow_id, contact_id FROM jsonb_to_recordset($1::jsonb) AS one (workflow_id uuid, contact_id uuid) ORDER BY 1, 2
@@ -88,7 +88,7 @@ async function insertRuns(tx: Tx, tried: readonly { plan: PlannedRun; id: string
       plan.reentry === 'after_finishing' && plan.contactId !== null ? reentryKeyOf({ workflowId: plan.workflowId, contactId: plan.contactId }) : null,
     context: plan.context,
   }));
-  const inserted = await rows<{ id: string }>(
+  const inserted = await prepared<{ id: string }>(
     tx,
     `WITH one AS MATERIALIZED (
        SELECT * FROM jsonb_to_recordset($1::jsonb) AS one (ord integer, id uuid, claim_id uuid, workflow_id uuid, version_id uuid, contact_id uuid,
@@ -110,7 +110,7 @@ async function insertRuns(tx: Tx, tried: readonly { plan: PlannedRun; id: string
 /** Keeps why no run was started; one for each event and workflow. */
 export async function recordRefusals(tx: Tx, refusals: readonly Refusal[]): Promise<void> {
   if (refusals.length === 0) return;
-  await change(
+  await prepared(
     tx,
     `INSERT INTO run_refusals (id, workflow_id, version_id, event_id, contact_id, reason, detail)
      SELECT id, workflow_id, version_id, event_id, contact_id, reason, detail FROM jsonb_populate_recordset(null::run_refusals, $1::jsonb)

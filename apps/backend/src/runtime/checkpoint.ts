@@ -1,6 +1,6 @@
 import type { Refused, Rests, RefusalReason } from '@onward/contracts/patterns';
 import { selectList } from '../database/columns.js';
-import { prepared, type Tx } from '../database/sql.js';
+import { KEEP_PLANS, prepared, type Tx } from '../database/sql.js';
 import type { Attempt } from '../runs/attempt.entity.js';
 import type { RunContext } from '../runs/run-context.entity.js';
 import type { Run } from '../runs/run.entity.js';
@@ -55,10 +55,10 @@ export type FrozenRow = { run_id: string; seq: number; request: FrozenRequest; i
 
 const CLOCKS = `date_trunc('milliseconds', onward_now()) + interval '1 millisecond' AS now, clock_timestamp() AS "realNow"`;
 /** Many wait for one in a transaction they share, so it waits for nobody's lock longer than this; who is alone has the usual time. */
-const BEGIN_TOGETHER = `SELECT ${CLOCKS}, set_config('lock_timeout', '300ms', true)`;
+const BEGIN_TOGETHER = `SELECT ${CLOCKS}, set_config('lock_timeout', '300ms', true), ${KEEP_PLANS}`;
 const LOCK_ONE = 'SELECT 1 FROM runs WHERE id = $1 FOR UPDATE';
 const READ_ONE = `
-  SELECT ${selectList(RUN_COLUMNS, 'runs')}, runs.xmin AS stamp, workflows.name AS "workflowName", workflows.status AS "workflowStatus", ${CLOCKS}
+  SELECT ${selectList(RUN_COLUMNS, 'runs')}, runs.xmin AS stamp, workflows.name AS "workflowName", workflows.status AS "workflowStatus", ${CLOCKS}, ${KEEP_PLANS}
   FROM runs JOIN workflows ON workflows.id = runs.workflow_id WHERE runs.id = $1`;
 const LOCK_MANY = 'SELECT id, xmin AS stamp, epoch, seq FROM runs WHERE id = ANY($1::uuid[]) ORDER BY id FOR UPDATE SKIP LOCKED';
 const READ_RUNS = `SELECT ${selectList(RUN_COLUMNS)}, xmin AS stamp FROM runs WHERE id = ANY($1::uuid[])`;
@@ -73,9 +73,9 @@ type ReadRow = Run & { stamp: string };
  */
 export async function lockRun(tx: Tx, runId: string): Promise<Checkpoint | null> {
   await prepared(tx, LOCK_ONE, [runId]);
-  const [found] = await prepared<ReadRow & Clocks & { workflowName: string; workflowStatus: string }>(tx, READ_ONE, [runId]);
+  const [found] = await prepared<ReadRow & Clocks & { workflowName: string; workflowStatus: string; set_config: string }>(tx, READ_ONE, [runId]);
   if (!found) return null;
-  const { stamp, workflowName, workflowStatus, now, realNow, ...run } = found;
+  const { stamp, workflowName, workflowStatus, now, realNow, set_config: _setting, ...run } = found;
   return checkpointOf(new Group(tx, false), { run, stamp, workflow: { name: workflowName, status: workflowStatus }, now, realNow });
 }
 

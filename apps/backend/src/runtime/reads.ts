@@ -13,7 +13,6 @@ import { readContacts } from './read-contacts.js';
 
 type StepKey = { runId: string; seq: number };
 
-/** Step by step by the key, also while the planner takes the table for small: a plan is kept for as long as the connection. */
 const ATTEMPTS = `
   SELECT one.* FROM unnest($1::uuid[], $2::integer[]) AS step (run_id, seq)
   CROSS JOIN LATERAL (SELECT ${selectList(ATTEMPT_COLUMNS)} FROM attempts WHERE run_id = step.run_id AND seq = step.seq ORDER BY n) AS one`;

@@ -75,7 +75,7 @@ async function saveRuns(tx: Tx, update: ReturnType<typeof updateRuns>, checkpoin
   for (const checkpoint of checkpoints) checkpoint.stamp = stamps.get(checkpoint.run.id) as string;
 }
 
-/** `= ANY`: so that the runs are found by their key, also while the planner takes the table for small. */
+/** `= ANY`: by what the join alone says the runs would be found only by reading all of them. */
 function updateRuns(names: readonly (keyof Run)[]) {
   const types = Object.fromEntries(names.map((name) => [name, RUN_TYPES[name]])) as ColumnTypes<Run>;
   const statement = `

@@ -4,7 +4,7 @@ import { FailPoints } from '@onward/wire/fail-points';
 import type { ContactInput } from '../../contacts/contact-input.js';
 import { mergeContacts, tooManyAttributes, type Upsert } from '../../contacts/upsert-contact.js';
 import { newId } from '../../database/new-id.js';
-import type { Tx } from '../../database/sql.js';
+import { KEEP_PLANS, prepared, type Tx } from '../../database/sql.js';
 import { type Dispatch, type EmittedEvent, EventBus } from '../../events/event-bus.js';
 import { storeEvents } from '../../events/store-events.js';
 import { Problem } from '../../http/problem.js';
@@ -40,6 +40,7 @@ export async function acceptEvents(
   { bus, failPoints, onFault }: { bus: EventBus; failPoints: FailPoints; onFault: 'refuse' | 'throw' },
 ): Promise<EventAnswer[]> {
   const asked = inputs.map((input): Asked => ({ input, id: input.id ?? newId(), bodyHash: hashOf(input) }));
+  await prepared(tx, `SELECT ${KEEP_PLANS}`, []);
   const accepted = await readAccepted(
     tx,
     inputs.flatMap(({ id }) => id ?? []),

@@ -3,7 +3,7 @@ import { evaluateCondition } from '@onward/workflow-graph/condition';
 import { Inject, Injectable, type OnModuleInit } from '@nestjs/common';
 import type { Logger } from 'pino';
 import { databaseFault } from '../../database/database-fault.js';
-import { attempt, rows, type Tx } from '../../database/sql.js';
+import { attempt, prepared, type Tx } from '../../database/sql.js';
 import { type Dispatch, type EmittedEvent, EventBus, type EventListener, type Listeners } from '../../events/event-bus.js';
 import { LOGGER } from '../../operations/logger.js';
 import type { RunContext } from '../../runs/run-context.entity.js';
@@ -40,13 +40,13 @@ export class EventTrigger implements EventListener, OnModuleInit {
 
   async wants(tx: Tx, type: string): Promise<boolean> {
     return (
-      (await rows(tx, `SELECT 1 FROM workflows WHERE status = 'active' AND trigger ->> 'type' = 'event' AND trigger ->> 'event' = $1 LIMIT 1`, [type])).length >
-      0
+      (await prepared(tx, `SELECT 1 FROM workflows WHERE status = 'active' AND trigger ->> 'type' = 'event' AND trigger ->> 'event' = $1 LIMIT 1`, [type]))
+        .length > 0
     );
   }
 
   async listenersOf(tx: Tx, types: readonly string[]): Promise<Listeners> {
-    const found = await rows<{ id: string; versionId: string; trigger: unknown; type: string }>(
+    const found = await prepared<{ id: string; versionId: string; trigger: unknown; type: string }>(
       tx,
       `SELECT id, version_id AS "versionId", trigger, trigger ->> 'event' AS type FROM workflows
        WHERE status = 'active' AND trigger ->> 'type' = 'event' AND trigger ->> 'event' = ANY ($1::text[]) ORDER BY id`,

@@ -1,4 +1,4 @@
-import { rows, type Tx } from '../../database/sql.js';
+import { prepared, type Tx } from '../../database/sql.js';
 import type { Dispatch } from '../../events/event-bus.js';
 
 /** An event that was accepted before: whom it concerned, the hash of its body, and what it led to, in the order of workflows. */
@@ -7,7 +7,7 @@ export type AcceptedBefore = { contactId: string | null; bodyHash: Buffer; dispa
 /** Which of these ids are events that were accepted before. */
 export async function readAccepted(tx: Tx, ids: readonly string[]): Promise<Map<string, AcceptedBefore>> {
   if (ids.length === 0) return new Map();
-  const found = await rows<AcceptedBefore & { id: string }>(
+  const found = await prepared<AcceptedBefore & { id: string }>(
     tx,
     `SELECT id, contact_id AS "contactId", body_hash AS "bodyHash", (
        SELECT coalesce(jsonb_agg(one ORDER BY workflow_id), '[]') FROM (
