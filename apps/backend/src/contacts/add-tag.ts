@@ -7,7 +7,7 @@ import { emitForEach } from './emit-for-each.js';
  * Contacts that get a tag are locked in one order, so that two of these never wait for each other, and one that is gone by then is missing from
  * the answer. A tag that is there already costs a look and no more.
  */
-const ADD_PAIRS = `
+export const ADD_PAIRS = `
   WITH asked AS (SELECT DISTINCT * FROM unnest($1::uuid[], $2::text[]) AS one (contact_id, tag)),
   fresh AS (
     SELECT contact_id, tag FROM asked

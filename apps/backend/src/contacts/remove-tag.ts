@@ -3,7 +3,7 @@ import type { EventBus } from '../events/event-bus.js';
 import { changeTags, type ContactChange, type Tagging } from './change-tags.js';
 
 /** Rows are locked in one order before they go, so that two of these never wait for each other. */
-const REMOVE_PAIRS = `
+export const REMOVE_PAIRS = `
   WITH asked AS (SELECT DISTINCT * FROM unnest($1::uuid[], $2::text[]) AS one (contact_id, tag)),
   held AS (
     SELECT contact_id, tag FROM contact_tags WHERE (contact_id, tag) IN (SELECT contact_id, tag FROM asked) ORDER BY contact_id, tag FOR UPDATE),

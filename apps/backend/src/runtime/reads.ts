@@ -13,7 +13,7 @@ import { readContacts } from './read-contacts.js';
 
 type StepKey = { runId: string; seq: number };
 
-const ATTEMPTS = `
+export const ATTEMPTS = `
   SELECT one.* FROM unnest($1::uuid[], $2::integer[]) AS step (run_id, seq)
   CROSS JOIN LATERAL (SELECT ${selectList(ATTEMPT_COLUMNS)} FROM attempts WHERE run_id = step.run_id AND seq = step.seq ORDER BY n) AS one`;
 const FROZEN = `

@@ -16,8 +16,8 @@ const NEVER_CHANGED = ['id', 'workflowId', 'contactId', 'eventId', 'createdAt'] 
 const CHANGED = namesOf(RUN_COLUMNS).filter((name) => !(NEVER_CHANGED as readonly (keyof Run)[]).includes(name));
 const REST = CHANGED.filter((name) => !(CURSOR as readonly (keyof Run)[]).includes(name));
 
-const MOVE_CURSORS = updateRuns(CURSOR);
-const SAVE_RUNS = updateRuns(CHANGED);
+export const MOVE_CURSORS = updateRuns(CURSOR);
+export const SAVE_RUNS = updateRuns(CHANGED);
 
 const ATTEMPT = namesOf(ATTEMPT_COLUMNS);
 const KEPT: (keyof Attempt)[] = ['runId', 'seq', 'n', 'startedAt', 'replayOf'];
@@ -75,14 +75,13 @@ async function saveRuns(tx: Tx, update: ReturnType<typeof updateRuns>, checkpoin
   for (const checkpoint of checkpoints) checkpoint.stamp = stamps.get(checkpoint.run.id) as string;
 }
 
-/** `= ANY`: by what the join alone says the runs would be found only by reading all of them. */
+/** The UPDATE of these columns, fenced. */
 function updateRuns(names: readonly (keyof Run)[]) {
   const types = Object.fromEntries(names.map((name) => [name, RUN_TYPES[name]])) as ColumnTypes<Run>;
   const statement = `
     UPDATE runs SET ${names.map((name) => `${RUN_COLUMNS[name]} = ${asColumn(RUN_TYPES, 'new', name)}`).join(', ')}
     FROM ${fromArrays({ ...FENCE_TYPES, ...types }, 'new')}
-    WHERE runs.id = ANY($1::uuid[]) AND runs.id = new.id
-      AND runs.claim_id = "ofClaimId" AND runs.epoch = "ofEpoch" AND runs.seq = "ofSeq" AND runs.state = "ofState"
+    WHERE runs.id = new.id AND runs.claim_id = "ofClaimId" AND runs.epoch = "ofEpoch" AND runs.seq = "ofSeq" AND runs.state = "ofState"
     RETURNING runs.id, runs.xmin AS stamp`;
   return { types, statement };
 }
