@@ -11,7 +11,7 @@ type Saved = { run: Run; stamp: string; read: ReadonlyMap<number, Attempt[]>; co
 
 /** So many runs may be on their way at a backend until the first of them are read anew at their next step. */
 const MAX_KNOWN = 4_000;
-/** A run whose step took or gave more than this, in characters of JSON, is read anew. */
+/** A run whose step took or gave more than this, in characters of JSON, is read anew; so is a start that is longer. */
 const MAX_CHARS = 2_000;
 
 /**
@@ -32,10 +32,12 @@ export class KnownRuns {
   /** To be called once the transaction has committed, and only then. */
   keep(saved: readonly Saved[]): void {
     for (const { run, stamp, read, context } of saved) {
+      const before = this.known.get(run.id);
       this.known.delete(run.id);
       const attempts = read.get(run.seq);
-      if (run.state !== 'running' || !attempts?.every(isSmall)) continue;
-      this.known.set(run.id, { run, stamp, attempts, ...(context !== undefined && { context }) });
+      if (run.state !== 'running' || !attempts?.every(({ input, output }) => isSmall([input, output]))) continue;
+      const isContextKept = context !== undefined && (context === before?.context || isSmall(context));
+      this.known.set(run.id, { run, stamp, attempts, ...(isContextKept && { context }) });
       if (this.known.size <= MAX_KNOWN) continue;
       const oldest = this.known.keys().next();
       if (!oldest.done) this.known.delete(oldest.value);
@@ -43,6 +45,6 @@ export class KnownRuns {
   }
 }
 
-function isSmall({ input, output }: Attempt): boolean {
-  return JSON.stringify([input, output]).length <= MAX_CHARS;
+function isSmall(value: unknown): boolean {
+  return JSON.stringify(value).length <= MAX_CHARS;
 }
