@@ -58,7 +58,7 @@ const CLOCKS = `date_trunc('milliseconds', onward_now()) + interval '1 milliseco
 const BEGIN_TOGETHER = `SELECT ${CLOCKS}, set_config('lock_timeout', '300ms', true), ${KEEP_PLANS}`;
 const LOCK_ONE = 'SELECT 1 FROM runs WHERE id = $1 FOR UPDATE';
 const READ_ONE = `
-  SELECT ${selectList(RUN_COLUMNS, 'runs')}, runs.xmin AS stamp, workflows.name AS "workflowName", workflows.status AS "workflowStatus", ${CLOCKS}, ${KEEP_PLANS}
+  SELECT ${selectList(RUN_COLUMNS, 'runs')}, runs.xmin AS stamp, workflows.name AS "workflowName", workflows.status AS "workflowStatus", ${CLOCKS}, ${KEEP_PLANS} AS plans
   FROM runs JOIN workflows ON workflows.id = runs.workflow_id WHERE runs.id = $1`;
 const LOCK_MANY = 'SELECT id, xmin AS stamp, epoch, seq FROM runs WHERE id = ANY($1::uuid[]) ORDER BY id FOR UPDATE SKIP LOCKED';
 const READ_RUNS = `SELECT ${selectList(RUN_COLUMNS)}, xmin AS stamp FROM runs WHERE id = ANY($1::uuid[])`;
@@ -73,9 +73,9 @@ type ReadRow = Run & { stamp: string };
  */
 export async function lockRun(tx: Tx, runId: string): Promise<Checkpoint | null> {
   await prepared(tx, LOCK_ONE, [runId]);
-  const [found] = await prepared<ReadRow & Clocks & { workflowName: string; workflowStatus: string; set_config: string }>(tx, READ_ONE, [runId]);
+  const [found] = await prepared<ReadRow & Clocks & { workflowName: string; workflowStatus: string; plans: string }>(tx, READ_ONE, [runId]);
   if (!found) return null;
-  const { stamp, workflowName, workflowStatus, now, realNow, set_config: _setting, ...run } = found;
+  const { stamp, workflowName, workflowStatus, now, realNow, plans: _plans, ...run } = found;
   return checkpointOf(new Group(tx, false), { run, stamp, workflow: { name: workflowName, status: workflowStatus }, now, realNow });
 }
 
