@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { FRAME_PATTERN, type FrameItem } from '@onward/contracts/frame';
+import { FRAME_PATTERN, type FrameItem, type RunItems } from '@onward/contracts/frame';
 import type { OutboundRequest } from '@onward/contracts/outbound';
 import type { Outcome } from '@onward/contracts/outcome';
 import type { ReplyOf, RuntimePattern, Tally, Verb } from '@onward/contracts/patterns';
@@ -30,6 +30,9 @@ export type Step = {
   lease: Held;
 };
 
+/** A run the worker has claimed, and the step its last frame began with. */
+type Claim = Pick<Step, 'runId' | 'claimId' | 'epoch' | 'seq' | 'versionId' | 'lease'>;
+
 /** Nobody needs to move the run now, or not this worker. */
 export type Rest = Extract<ReplyOf<'automation.runtime.run.prepare'>, { kind: 'rests' | 'not_due' | 'held' | 'refused' }> | { kind: 'released' };
 export type Turn = { kind: 'step'; step: Step } | Rest;
@@ -45,9 +48,12 @@ const VERB_PATTERN = {
 
 type AnyReply = ReplyOf<RuntimePattern>;
 
+/** With so many steps the backend may go on by itself: as long as it performs them, a worker would only ask for the next one. */
+const FOLLOWING = 50;
+
 /**
- * The worker's side of the 13 patterns: which calls make up a step, and what their answers mean. One frame a step: the outcome of the one in
- * hand, the verb it is judged to, and the beginning of the next.
+ * The worker's side of the 13 patterns: which calls make up a step, and what their answers mean. One frame a step at most: the outcome of the one in
+ * hand, the verb it is judged to, and the beginning of the next; the backend may go on to a later step and answer that one.
  */
 export class Conversation {
   constructor(
@@ -62,24 +68,19 @@ export class Conversation {
   async begin({ runId, claimId }: WakeUp, callId: number): Promise<Turn> {
     const ref = { runId, claimId };
     const askedAtMs = performance.now();
-    const [prepared, plan, attempt, work] = await this.send([
-      { pattern: 'automation.runtime.run.prepare', data: { ...ref, callId, handOutId: randomUUID() } },
-      { pattern: 'automation.runtime.plan.get', data: ref },
-      { pattern: 'automation.runtime.attempt.create', data: ref },
-      { pattern: 'automation.runtime.action.execute', data: ref },
-    ]);
-    if (prepared?.kind !== 'claimed') return restOf(prepared);
-    const lease = this.leases.hold({ ...ref, epoch: prepared.epoch, leaseMs: prepared.leaseMs }, askedAtMs);
-    return keeping(lease, async () => {
-      if (plan?.kind !== 'plan') return restOf(plan);
-      const at = { ...ref, epoch: prepared.epoch, seq: prepared.seq };
-      if (!this.plans.has(plan.versionId)) {
-        const answer = await this.client.call('automation.runtime.plan.get', { ...at, nodes: true });
-        if (answer.kind !== 'plan' || !answer.plan) return restOf(answer);
-        this.plans.keep(answer.plan);
-      }
-      return this.stepOf({ ...at, versionId: plan.versionId, lease }, attempt, work);
+    const [prepared, plan, ...begun] = await this.send({
+      items: [
+        { pattern: 'automation.runtime.run.prepare', data: { ...ref, callId, handOutId: randomUUID() } },
+        { pattern: 'automation.runtime.plan.get', data: ref },
+        { pattern: 'automation.runtime.attempt.create', data: ref },
+        { pattern: 'automation.runtime.action.execute', data: ref },
+      ],
+      following: FOLLOWING,
     });
+    if (prepared?.kind !== 'claimed') return restOf(prepared);
+    const { epoch, seq, leaseMs } = prepared;
+    const lease = this.leases.hold({ ...ref, epoch, leaseMs }, askedAtMs);
+    return keeping(lease, async () => (plan?.kind === 'plan' ? this.turnOf({ ...ref, epoch, seq, lease, versionId: plan.versionId }, begun) : restOf(plan)));
   }
 
   /** Records what the step came to and begins the next one, unless the worker is stopping: then the run is given back in the same frame. */
@@ -93,7 +94,7 @@ export class Conversation {
   }
 
   private async close(step: Step, outcome: Outcome, verb: Verb, stopping: AbortSignal): Promise<Turn> {
-    const { runId, claimId, epoch, seq, n, lease } = step;
+    const { runId, claimId, epoch, seq, n } = step;
     const ref = { runId, claimId };
     const at = { ...ref, epoch, seq };
     const isStopping = stopping.aborted;
@@ -102,19 +103,28 @@ export class Conversation {
       { pattern: VERB_PATTERN[verb], data: at },
     ];
     if (verb === 'advance' && isStopping) items.push({ pattern: VERB_PATTERN.wait, data: { ...ref, release: 'stopping' } });
-    if (verb === 'advance' && !isStopping) {
-      items.push({ pattern: 'automation.runtime.attempt.create', data: ref }, { pattern: 'automation.runtime.action.execute', data: ref });
-    }
+    const goesOn = verb === 'advance' && !isStopping;
+    if (goesOn) items.push({ pattern: 'automation.runtime.attempt.create', data: ref }, { pattern: 'automation.runtime.action.execute', data: ref });
     this.failPoints.reach('worker.before-record');
-    const [recorded, closed, attempt, work] = await this.send(items);
+    const [recorded, closed, ...begun] = await this.send(goesOn ? { items, following: FOLLOWING } : { items });
     if (recorded?.kind !== 'recorded') return restOf(recorded);
-    if (closed?.kind !== 'advanced') {
-      const rest = restOf(closed);
-      if (rest.kind === 'rests' && (rest.state === 'failed' || rest.state === 'dead_lettered')) await this.notify(at);
-      return rest;
-    }
-    if (isStopping) return restOf(attempt);
-    return this.stepOf({ ...at, seq: closed.seq, versionId: step.versionId, lease }, attempt, work);
+    if (closed?.kind !== 'advanced') return this.comeToRest(at, closed);
+    return isStopping ? restOf(begun[0]) : this.turnOf(step, begun);
+  }
+
+  /** `begun`: the answers to the beginning of a step and, where the backend went on, to its end and the beginning of the last one. */
+  private async turnOf(at: Claim, [attempt, work, closed, laterAttempt, laterWork]: (AnyReply | undefined)[]): Promise<Turn> {
+    if (attempt?.kind !== 'attempt') return restOf(attempt);
+    if (closed === undefined) return this.stepOf(at, attempt, work);
+    if (closed.kind !== 'advanced') return this.comeToRest(at, closed);
+    if (laterAttempt?.kind !== 'attempt') return restOf(laterAttempt);
+    return this.stepOf(at, laterAttempt, laterWork);
+  }
+
+  private async comeToRest({ runId, claimId, epoch, seq }: Pick<Step, 'runId' | 'claimId' | 'epoch' | 'seq'>, closed: AnyReply | undefined): Promise<Rest> {
+    const rest = restOf(closed);
+    if (rest.kind === 'rests' && (rest.state === 'failed' || rest.state === 'dead_lettered')) await this.notify({ runId, claimId, epoch, seq });
+    return rest;
   }
 
   /** Asks for the notice at once; what is lost here the backend sends by itself. */
@@ -122,24 +132,23 @@ export class Conversation {
     await this.client.call(`${RUN}.notify-failed`, at, { timeoutMs: 5_000 }).catch(() => undefined);
   }
 
-  private stepOf(
-    at: { runId: string; claimId: string; epoch: number; seq: number; versionId: string; lease: Held },
-    attempt: AnyReply | undefined,
+  private async stepOf(
+    { runId, claimId, epoch, versionId, lease }: Claim,
+    { seq, n, node, tally }: Extract<AnyReply, { kind: 'attempt' }>,
     work: AnyReply | undefined,
-  ): Turn {
-    if (attempt?.kind !== 'attempt') return restOf(attempt);
+  ): Promise<Turn> {
     if (work?.kind !== 'outcome' && work?.kind !== 'send') return restOf(work);
-    const { runId, claimId, epoch, versionId, lease } = at;
-    const plan = this.plans.node(versionId, attempt.node);
-    return {
-      kind: 'step',
-      step: { runId, claimId, epoch, versionId, seq: attempt.seq, n: attempt.n, node: attempt.node, tally: attempt.tally, plan, work, lease },
-    };
+    if (!this.plans.has(versionId)) {
+      const answer = await this.client.call('automation.runtime.plan.get', { runId, claimId, epoch, seq, nodes: true });
+      if (answer.kind !== 'plan' || !answer.plan) return restOf(answer);
+      this.plans.keep(answer.plan);
+    }
+    return { kind: 'step', step: { runId, claimId, epoch, versionId, seq, n, node, tally, plan: this.plans.node(versionId, node), work, lease } };
   }
 
   /** The items of one run, in the same frame. One that threw at the backend is thrown here: what happened is unknown. */
-  private async send(items: FrameItem[]): Promise<(AnyReply | undefined)[]> {
-    const replies = await this.frames.send(items);
+  private async send(run: RunItems): Promise<(AnyReply | undefined)[]> {
+    const replies = await this.frames.send(run);
     return replies.map((one) => {
       if ('error' in one) throw new RpcFault(FRAME_PATTERN, one.error.code, one.error.detail);
       return one.reply as unknown as AnyReply;

@@ -11,7 +11,7 @@
  * Not promised: any order among runs. A frame is answered when its slowest run is.
  */
 import type { ErrorCode } from '@onward/contracts/errors';
-import { FRAME_PATTERN, FRAME_VERSION, type FrameItem, type FrameReply } from '@onward/contracts/frame';
+import { FRAME_PATTERN, FRAME_VERSION, type FrameReply, type RunItems } from '@onward/contracts/frame';
 import { stringify } from '@onward/wire/codec';
 import { PASSING, RpcFault, RpcTimeout } from '@onward/wire/faults';
 
@@ -50,9 +50,9 @@ export class FrameBatcher {
     private readonly options: { timeoutMs: number; noteFrame?: (tookMs: number) => void },
   ) {}
 
-  /** The replies to one run's items, in order. Throws what the call of its frame threw, or RpcTimeout. */
-  async send(items: readonly FrameItem[]): Promise<RunReplies> {
-    const text = stringify({ items });
+  /** The replies to one run's items, in order, and behind them those of the last step that followed. Throws what the call of its frame threw, or RpcTimeout. */
+  async send(run: RunItems): Promise<RunReplies> {
+    const text = stringify(run);
     return new Promise((resolve, reject) => {
       const entry: Entry = {
         text,

@@ -1,11 +1,11 @@
 /** What becomes of many runs' items on their way: against a call that is answered by the test. The same over TCP stands in conversation.test.ts. */
-import type { FrameItem, FrameReply } from '@onward/contracts/frame';
+import type { FrameReply, RunItems } from '@onward/contracts/frame';
 import { ClientClosed, RpcFault, RpcTimeout } from '@onward/wire/faults';
 import { describe, expect, test } from 'vitest';
 import { FrameBatcher, LANES, MAX_FRAME_CHARS, RUNS_PER_FRAME } from '../src/frame-batcher.js';
 
 const FRAME = 'automation.runtime.frame';
-const itemsOf = (name: string, ballast = ''): FrameItem[] => [{ pattern: 'automation.runtime.run.prepare', data: { name, ballast } }];
+const itemsOf = (name: string, ballast = ''): RunItems => ({ items: [{ pattern: 'automation.runtime.run.prepare', data: { name, ballast } }] });
 const nextTurn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
 /** A frame that left: the names of its runs, and how it ends. */
@@ -109,7 +109,7 @@ describe('what goes wrong', () => {
   test('items without JSON text fail alone, and nothing of them leaves', async () => {
     const { batcher, frames, send } = start();
     const good = send('good');
-    await expect(batcher.send([{ pattern: 'automation.runtime.run.prepare', data: { name: 1n } }])).rejects.toThrow('no JSON text');
+    await expect(batcher.send({ items: [{ pattern: 'automation.runtime.run.prepare', data: { name: 1n } }] })).rejects.toThrow('no JSON text');
     await nextTurn();
     expect(frames.map(({ names }) => names)).toEqual([['good']]);
     frames[0]?.answerAll();

@@ -12,6 +12,7 @@ export const FRAME_VERSION = 1;
 export const MAX_MESSAGE_BYTES = 4 * 1024 * 1024;
 export const MAX_ITEMS_PER_RUN = 8;
 export const MAX_RUNS_PER_FRAME = 500;
+export const MAX_FOLLOWING = 100;
 
 const runtimePatterns = Object.keys(RUNTIME_PATTERNS) as [RuntimePattern, ...RuntimePattern[]];
 const errorCodes = Object.keys(ERRORS) as [ErrorCode, ...ErrorCode[]];
@@ -32,16 +33,26 @@ export const workerGaugesSchema = z.strictObject({
 });
 export type WorkerGauges = z.infer<typeof workerGaugesSchema>;
 
+const runItemsSchema = z.strictObject({
+  items: z.array(frameItemSchema).min(1).max(MAX_ITEMS_PER_RUN),
+  /**
+   * With how many steps at most the backend may go on by itself after the items, while it performs them itself: `run.advance`, `attempt.create` and
+   * `action.execute` once more for each, and a commit of its own for each. It may go on with fewer.
+   */
+  following: z.number().int().nonnegative().max(MAX_FOLLOWING).optional(),
+});
+export type RunItems = { items: FrameItem[]; following?: number };
+
 export const frameSchema = z.strictObject({
   v: z.literal(FRAME_VERSION),
   worker: workerGaugesSchema.optional(),
-  runs: z.array(z.strictObject({ items: z.array(frameItemSchema).min(1).max(MAX_ITEMS_PER_RUN) })).max(MAX_RUNS_PER_FRAME),
+  runs: z.array(runItemsSchema).max(MAX_RUNS_PER_FRAME),
 });
-export type Frame = { v: typeof FRAME_VERSION; worker?: WorkerGauges; runs: { items: FrameItem[] }[] };
+export type Frame = { v: typeof FRAME_VERSION; worker?: WorkerGauges; runs: RunItems[] };
 
 /**
  * The answer, run by run and item by item, in the order sent. After a refusal or a rest the items left are not tried and are missing;
- * an item that threw is an `error` and ends its run's items too.
+ * an item that threw is an `error` and ends its run's items too. Behind the answers to the items stand those of the last step that followed, if one did.
  */
 export const frameReplySchema = z.strictObject({
   v: z.literal(FRAME_VERSION),

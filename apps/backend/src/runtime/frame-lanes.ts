@@ -1,7 +1,6 @@
 /**
  * Which frames share a transaction, and which have one of their own. Those that come at the same time go together (database/group-commit.ts), at most
- * MAX_TOGETHER in each of MAX_LANES transactions; what cannot be done together is done one by one, MAX_ALONE at the same time. One run is handled once
- * at a time, so that a repeated frame finds what the first one committed.
+ * MAX_TOGETHER in each of MAX_LANES transactions; what cannot be done together is done one by one, MAX_ALONE at the same time.
  *
  * Bounded by what workers have in hand: each run has one frame on its way. Nothing here knows what a frame is.
  */
@@ -25,26 +24,13 @@ export const MAX_LANES = 2;
 export const MAX_TOGETHER = 200;
 export const MAX_ALONE = 8;
 
-/** Answers the function that handles one; of several with the same key one after the other. */
-export function createLanes<Item, Answer>({ together, alone, refuse }: Lanes<Item, Answer>): (key: string, item: Item) => Promise<Answer> {
+/** Answers the function that handles one. */
+export function createLanes<Item, Answer>({ together, alone, refuse }: Lanes<Item, Answer>): (item: Item) => Promise<Answer> {
   const share = createGroupCommit<Item, Answer | typeof ALONE>({ lanes: MAX_LANES, max: MAX_TOGETHER, flush: together });
   const placeAlone = pLimit(MAX_ALONE);
-  const last = new Map<string, Promise<unknown>>();
 
-  const handle = async (item: Item): Promise<Answer> => {
+  return async (item) => {
     const answer = await share(item).catch((error: unknown) => refuse(error) ?? ALONE);
     return answer === ALONE ? placeAlone(() => alone(item)) : (answer as Answer);
-  };
-
-  return (key, item) => {
-    const before = last.get(key);
-    const answer = before ? before.then(() => handle(item)) : handle(item);
-    const ended = answer
-      .catch(() => undefined)
-      .finally(() => {
-        if (last.get(key) === ended) last.delete(key);
-      });
-    last.set(key, ended);
-    return answer;
   };
 }

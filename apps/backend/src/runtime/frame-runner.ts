@@ -1,6 +1,6 @@
 import { ERRORS } from '@onward/contracts/errors';
-import type { FrameItem, FrameReply, RpcError } from '@onward/contracts/frame';
-import { RUNTIME_PATTERNS, type RuntimePattern, type RuntimeReply } from '@onward/contracts/patterns';
+import type { Frame, FrameItem, FrameReply, RpcError } from '@onward/contracts/frame';
+import type { RuntimePattern, RuntimeReply } from '@onward/contracts/patterns';
 import type { FailPoint } from '@onward/wire/fail-points';
 import { Inject, Injectable } from '@nestjs/common';
 import type { Logger } from 'pino';
@@ -12,18 +12,21 @@ import { attempt, type Tx } from '../database/sql.js';
 import { LOGGER } from '../operations/logger.js';
 import { Queues } from '../operations/queues.js';
 import { type Checkpoint, changeRun, lockRun, lockRuns, refused, restore, snapshot, type StepRef } from './checkpoint.js';
+import { followingItems, isWorkersTurn, type Pace, paceOf, stoodAt } from './following-step.js';
 import { ALONE, createLanes } from './frame-lanes.js';
 import { HANDLERS } from './handlers.js';
 import { KnownRuns } from './known-runs.js';
 import { isEnded } from './moves.js';
 import { countFailedClaim } from './prepare-run.js';
+import { readItems } from './read-items.js';
 import { isRenewal, renewLeases } from './renew-leases.js';
+import { OneAtATime } from './one-at-a-time.js';
 import { RpcFailure, rpcErrorOf } from './rpc-failure.js';
 import { RuntimeKit } from './runtime-kit.js';
 import { saveCheckpoints } from './save-checkpoints.js';
 
-/** The items of one run. */
-type RunItems = { runId: string; items: readonly FrameItem[] };
+/** The items of one run. `stood`: the step its frame is known by, where these items follow others of the same frame. */
+type RunItems = { runId: string; items: readonly FrameItem[]; stood?: StepRef };
 
 /** Handlers that run an action, read what texts and conditions may see, or write mail: their statements may fail where the run's own do not. */
 const READS_WIDELY: ReadonlySet<RuntimePattern> = new Set([
@@ -55,6 +58,8 @@ export class FrameRunner {
 
   private readonly known = new KnownRuns();
 
+  /** One run is handled once at a time, so that a repeated frame finds what the first one committed. */
+  private readonly oneAtATime = new OneAtATime();
   private readonly handleRun = createLanes<RunItems, ItemReply[]>({
     together: (runs) => this.together(runs),
     alone: (run) => this.alone(run),
@@ -70,16 +75,17 @@ export class FrameRunner {
   }
 
   /** The runs of a frame know nothing of each other: one that fails takes no other with it. */
-  async frame(runs: readonly { items: readonly FrameItem[] }[]): Promise<FrameReply> {
+  async frame(runs: Frame['runs']): Promise<FrameReply> {
     const renewals = runs.flatMap(({ items }) => (items.length === 1 ? items : [])).filter(isRenewal);
     const renewed = await renewLeases(this.vital, renewals, this.kit.settings.leaseMs).catch((error: unknown) => {
       throw new RpcFailure(this.toError(error));
     });
+    const pace = paceOf(performance.now());
     const answers = await Promise.all(
-      runs.map(async ({ items }) => {
+      runs.map(async ({ items, following }) => {
         const only = items[0];
-        const replies = only && isRenewal(only) && items.length === 1 ? [renewed.get(only) ?? { reply: refused('unknown_run') }] : await this.runItems(items);
-        return { replies };
+        if (only && isRenewal(only) && items.length === 1) return { replies: [renewed.get(only) ?? { reply: refused('unknown_run') }] };
+        return { replies: await this.runItems(items, following, pace) };
       }),
     );
     // Nobody could be served: said of the frame as a whole, so that the client sends it again and no outcome in hand is lost.
@@ -89,13 +95,35 @@ export class FrameRunner {
     return { v: 1, runs: answers } as unknown as FrameReply;
   }
 
-  private async runItems(items: readonly FrameItem[]): Promise<ItemReply[]> {
+  private async runItems(items: readonly FrameItem[], following = 0, pace = paceOf(performance.now())): Promise<ItemReply[]> {
     const read = readItems(items);
     if ('error' in read) return [read];
     const only = items[0];
     if (only && isRenewal(only)) return [await this.renewAlone(only)];
-    const answers = await this.handleRun(read.runId, { runId: read.runId, items });
-    if (only?.pattern === 'automation.runtime.run.prepare') this.queues.noteClaim();
+    return this.oneAtATime.do(read.runId, async () => {
+      const answers = await this.commit({ runId: read.runId, items });
+      if (only?.pattern === 'automation.runtime.run.prepare') this.queues.noteClaim();
+      const stood = only && stoodAt(only.data, answers[0]);
+      return stood ? this.goOn(stood, answers, following, pace) : answers;
+    });
+  }
+
+  /** What follows the items is answered behind them, the last step of it. A step that nobody could serve leaves the frame unanswered: sent again, it goes on there. */
+  private async goOn(stood: StepRef & { runId: string }, answers: ItemReply[], following: number, pace: Pace): Promise<ItemReply[]> {
+    let last = answers;
+    for (let left = following; left > 0 && !pace.isAwaited && performance.now() < pace.lastStartMs; left -= 1) {
+      const items = followingItems(stood, last);
+      if (!items) break;
+      last = await this.commit({ runId: stood.runId, items, stood });
+      if (isUnavailable(last[0])) return last;
+    }
+    pace.isAwaited ||= isWorkersTurn(last);
+    return last === answers ? answers : [...answers, ...last];
+  }
+
+  /** Handles the items of a run in one commit. */
+  private async commit(run: RunItems): Promise<ItemReply[]> {
+    const answers = await this.handleRun(run);
     this.kit.failPoints.reach('frame.after-commit');
     for (const point of pointsAfter(answers)) this.kit.failPoints.reach(point);
     return answers;
@@ -111,7 +139,7 @@ export class FrameRunner {
       );
       const checkpoints = new Map(locked.map((checkpoint) => [checkpoint.run.id, checkpoint]));
       // All come to their end, so that no statement of one follows the rollback that another asks for.
-      const handled = await Promise.allSettled(runs.map(({ runId, items }) => this.handleInCompany(tx, checkpoints.get(runId), items)));
+      const handled = await Promise.allSettled(runs.map((run) => this.handleInCompany(tx, checkpoints.get(run.runId), run)));
       const answers = handled.map((one) => {
         if (one.status === 'rejected') throw one.reason;
         return one.value;
@@ -126,10 +154,10 @@ export class FrameRunner {
   }
 
   /** Answers ALONE for a run that was not locked, or that must leave; throws when it cannot leave any more, or when nobody can go on. */
-  private async handleInCompany(tx: Tx, checkpoint: Checkpoint | undefined, items: readonly FrameItem[]): Promise<ItemReply[] | typeof ALONE> {
+  private async handleInCompany(tx: Tx, checkpoint: Checkpoint | undefined, run: RunItems): Promise<ItemReply[] | typeof ALONE> {
     if (!checkpoint) return ALONE;
     try {
-      return await this.handleInOrder(checkpoint, items);
+      return await this.handleInOrder(checkpoint, run);
     } catch (error) {
       if (checkpoint.hasActed || error instanceof QueryFailedError || databaseFault(error) !== null) throw error;
       dropWakeUps(tx, new Set([checkpoint.run.id]));
@@ -137,20 +165,21 @@ export class FrameRunner {
     }
   }
 
-  private async alone({ runId, items }: RunItems): Promise<ItemReply[]> {
-    const answers = await this.inOneTransaction(runId, items);
+  private async alone(run: RunItems): Promise<ItemReply[]> {
+    const answers = await this.inOneTransaction(run);
     const [first] = answers;
-    if (first && 'error' in first && first.error.code === 'internal') await this.countFailure(runId, items[0]).catch((fault: unknown) => this.toError(fault));
+    if (first && 'error' in first && first.error.code === 'internal')
+      await this.countFailure(run.runId, run.items[0]).catch((fault: unknown) => this.toError(fault));
     return answers;
   }
 
-  private async inOneTransaction(runId: string, items: readonly FrameItem[]): Promise<ItemReply[]> {
+  private async inOneTransaction(run: RunItems): Promise<ItemReply[]> {
     try {
       let saved: Checkpoint[] = [];
       const answers = await transactAndTell(this.source, this.queues, async (tx): Promise<ItemReply[]> => {
-        const checkpoint = await lockRun(tx, runId);
+        const checkpoint = await lockRun(tx, run.runId);
         if (!checkpoint) return [{ reply: refused('unknown_run') }];
-        const replies = await this.handleInOrder(checkpoint, items);
+        const replies = await this.handleInOrder(checkpoint, run);
         saved = [checkpoint];
         await saveCheckpoints(tx, saved);
         this.kit.failPoints.reach('frame.before-commit');
@@ -182,30 +211,29 @@ export class FrameRunner {
     });
   }
 
-  private async handleInOrder(checkpoint: Checkpoint, items: readonly FrameItem[]): Promise<ItemReply[]> {
+  private async handleInOrder(checkpoint: Checkpoint, { items, stood }: RunItems): Promise<ItemReply[]> {
     const replies: ItemReply[] = [];
     let at: { epoch: number; seq: number } | undefined;
-    let stood: StepRef | undefined;
     for (const { pattern, data } of items) {
       const request = { ...at, ...data };
       // Who shares the transaction leaves it with a failed item, and nothing of it is kept.
-      const before = checkpoint.group.isShared ? null : snapshot(checkpoint);
+      const held = checkpoint.group.isShared ? null : snapshot(checkpoint);
       const handled = await this.handle(checkpoint, pattern, request);
       if (!handled.ok) {
-        if (before === null) throw handled.error;
-        restore(checkpoint, before);
+        if (held === null) throw handled.error;
+        restore(checkpoint, held);
         replies.push({ error: this.toError(handled.error) });
         break;
       }
       const reply = handled.value;
       replies.push({ reply });
       if (reply.kind === 'claimed' || reply.kind === 'advanced') at = { epoch: checkpoint.run.epoch, seq: reply.seq };
-      if (reply.kind !== 'refused') stood ??= standing(request, at);
       if (reply.kind === 'refused' || reply.kind === 'rests' || reply.kind === 'not_due' || reply.kind === 'held') break;
     }
     // Only what changed the run is a frame whose repeat must be known.
-    if (stood && (checkpoint.isRunChanged || checkpoint.written.size > 0)) {
-      changeRun(checkpoint, { lastClaimId: stood.claimId, lastEpoch: stood.epoch, lastSeq: stood.seq });
+    const known = stood ?? stoodAt(items[0]?.data ?? {}, replies[0]);
+    if (known && (checkpoint.isRunChanged || checkpoint.written.size > 0)) {
+      changeRun(checkpoint, { lastClaimId: known.claimId, lastEpoch: known.epoch, lastSeq: known.seq });
     }
     return replies;
   }
@@ -256,42 +284,4 @@ function pointsAfter(replies: readonly ItemReply[]): FailPoint[] {
 
 function isUnavailable(answer: ItemReply | undefined): boolean {
   return answer !== undefined && 'error' in answer && answer.error.code === 'unavailable';
-}
-
-/** Which step a frame spoke of first: that is how its repeat is known. */
-function standing(request: Record<string, unknown>, claimed: { epoch: number; seq: number } | undefined): StepRef | undefined {
-  const claimId = request['claimId'];
-  const epoch = request['epoch'] ?? claimed?.epoch;
-  const seq = request['seq'] ?? claimed?.seq;
-  return typeof claimId === 'string' && typeof epoch === 'number' && typeof seq === 'number' ? { claimId, epoch, seq } : undefined;
-}
-
-type ReadItems = { runId: string } | { error: RpcError };
-
-/** Checks every item against its pattern before anything is touched; the items of one run name that run. */
-function readItems(items: readonly FrameItem[]): ReadItems {
-  let runId: string | undefined;
-  let hasClaimed = false;
-  for (const [index, { pattern, data }] of items.entries()) {
-    if (items.length > 1 && isRenewal({ pattern, data })) return { error: { code: 'invalid', detail: `items[${index}]: a renewal comes alone` } };
-    const parsed = RUNTIME_PATTERNS[pattern].request.safeParse(data);
-    if (!parsed.success) return { error: { code: 'invalid', detail: `${pattern}: ${describe(parsed.error.issues)}` } };
-    const request = parsed.data as { runId: string; epoch?: number; seq?: number };
-    if (runId !== undefined && runId !== request.runId)
-      return { error: { code: 'invalid', detail: `items[${index}].runId: the items of one run must name that run` } };
-    runId = request.runId;
-    const isPrepare = pattern === 'automation.runtime.run.prepare';
-    if (!isPrepare && !hasClaimed && (request.epoch === undefined || request.seq === undefined)) {
-      return { error: { code: 'invalid', detail: `${pattern}: epoch and seq may be left out only after a prepare or an advance of the same frame` } };
-    }
-    hasClaimed ||= isPrepare || pattern === 'automation.runtime.run.advance';
-  }
-  return runId === undefined ? { error: { code: 'invalid', detail: 'items: at least one is needed' } } : { runId };
-}
-
-function describe(issues: readonly { path: PropertyKey[]; message: string }[]): string {
-  return issues
-    .map(({ path, message }) => `${path.join('.') || 'data'}: ${message}`)
-    .join('; ')
-    .slice(0, 500);
 }

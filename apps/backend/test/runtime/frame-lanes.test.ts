@@ -29,7 +29,7 @@ const done = ({ items }: Flush) => items.map((item) => `done ${item}`);
 
 test('what comes in one turn goes together, and each is answered its own', async () => {
   const { handle, flushed } = bench();
-  const answers = Promise.all(names(3).map((name) => handle(name, name)));
+  const answers = Promise.all(names(3).map((name) => handle(name)));
   const flush = await flushed(1);
   expect(flush.items).toEqual(names(3));
   flush.answer(done(flush));
@@ -39,10 +39,10 @@ test('what comes in one turn goes together, and each is answered its own', async
 test('while all lanes are taken what comes waits, and goes together when one is free', async () => {
   const { flushes, handle, flushed, turns } = bench();
   for (let lane = 1; lane <= MAX_LANES; lane += 1) {
-    void handle(`lane-${lane}`, `lane-${lane}`);
+    void handle(`lane-${lane}`);
     await flushed(lane);
   }
-  for (const name of names(5)) void handle(name, name);
+  for (const name of names(5)) void handle(name);
   await turns();
   expect(flushes).toHaveLength(MAX_LANES);
   const [first] = flushes;
@@ -52,32 +52,24 @@ test('while all lanes are taken what comes waits, and goes together when one is 
 
 test('a flush takes so many and no more', async () => {
   const { handle, flushed } = bench();
-  for (const name of names(MAX_TOGETHER + 1)) void handle(name, name);
+  for (const name of names(MAX_TOGETHER + 1)) void handle(name);
   expect((await flushed(2)).items).toEqual([`run-${MAX_TOGETHER}`]);
 });
 
-test('of two with one key the second waits for the first, also while that one is handled alone', async () => {
-  const { flushes, singles, handle, flushed, turns } = bench();
-  const first = handle('run', 'first');
-  const second = handle('run', 'second');
-  const flush = await flushed(1);
-  expect(flush.items).toEqual(['first']);
-  flush.answer([ALONE]);
+test('one that cannot share is handled alone, and answered then', async () => {
+  const { singles, handle, flushed, turns } = bench();
+  const answer = handle('run');
+  (await flushed(1)).answer([ALONE]);
   await turns();
-  expect(singles.map(({ item }) => item)).toEqual(['first']);
-  expect(flushes).toHaveLength(1);
+  expect(singles.map(({ item }) => item)).toEqual(['run']);
   singles[0]?.answer('alone');
-  expect(await first).toBe('alone');
-  const next = await flushed(2);
-  expect(next.items).toEqual(['second']);
-  next.answer(done(next));
-  expect(await second).toBe('done second');
+  expect(await answer).toBe('alone');
 });
 
 test('when a flush fails each is handled alone, so many at a time, and the one at fault fails alone', async () => {
   const { singles, handle, flushed, turns } = bench();
   const count = MAX_ALONE + 1;
-  const answers = Promise.allSettled(names(count).map((name) => handle(name, name)));
+  const answers = Promise.allSettled(names(count).map((name) => handle(name)));
   (await flushed(1)).fail(new Error('a row that cannot be written'));
   await turns();
   expect(singles).toHaveLength(MAX_ALONE);
@@ -90,7 +82,7 @@ test('when a flush fails each is handled alone, so many at a time, and the one a
 
 test('where it would help nobody to try alone, all are refused', async () => {
   const { singles, handle, flushed } = bench();
-  const answers = Promise.all(names(3).map((name) => handle(name, name)));
+  const answers = Promise.all(names(3).map((name) => handle(name)));
   (await flushed(1)).fail('away');
   expect(await answers).toEqual(['refused', 'refused', 'refused']);
   expect(singles).toEqual([]);

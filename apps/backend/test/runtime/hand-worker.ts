@@ -71,6 +71,9 @@ function handedOut(data: object): Record<string, unknown> {
   return callId === undefined ? { ...data } : { ...data, handOutId: id };
 }
 
+export type HandItem = [Short, Record<string, unknown>];
+export type HandReply = { kind: string; [key: string]: unknown };
+
 /** A worker moved by hand: it says each call itself, so that a test can say it twice, late, wrongly or not at all. */
 export class HandWorker {
   readonly client: BackendClient;
@@ -88,9 +91,18 @@ export class HandWorker {
   }
 
   /** One frame of one run; answers its replies (an error as `{ kind: 'error', code }`). */
-  async frame(...items: [Short, Record<string, unknown>][]): Promise<{ kind: string; [key: string]: unknown }[]> {
-    const answer = await callFrame(this.client, { v: 1, runs: [{ items: items.map(([name, data]) => ({ pattern: NAMES[name], data: handedOut(data) })) }] });
-    return (answer.runs[0]?.replies ?? []).map((one) => ('error' in one ? { kind: 'error', ...one.error } : (one.reply as { kind: string })));
+  async frame(...items: HandItem[]): Promise<HandReply[]> {
+    const [replies] = await this.frameOf({ items });
+    return replies ?? [];
+  }
+
+  /** One frame of many runs; `following`: with so many steps the backend may go on. */
+  async frameOf(...runs: { items: HandItem[]; following?: number }[]): Promise<HandReply[][]> {
+    const answer = await callFrame(this.client, {
+      v: 1,
+      runs: runs.map(({ items, ...run }) => ({ ...run, items: items.map(([name, data]) => ({ pattern: NAMES[name], data: handedOut(data) })) })),
+    });
+    return answer.runs.map(({ replies }) => replies.map((one) => ('error' in one ? { kind: 'error', ...one.error } : (one.reply as { kind: string }))));
   }
 
   /** The claim of a run as its wake-up would have it. */

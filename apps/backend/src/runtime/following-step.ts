@@ -1,0 +1,44 @@
+import type { FrameItem } from '@onward/contracts/frame';
+import type { RuntimeReply } from '@onward/contracts/patterns';
+import type { StepRef } from './checkpoint.js';
+
+/**
+ * After the items of a frame the backend may go on with the steps that follow, where the worker has asked for it and would do no more than ask
+ * for the next: while a step's outcome came from the backend itself and leads on. Each step is a checkpoint of its own, as if the worker had
+ * sent it; it only saves the way there and back.
+ */
+
+/** The runs of a frame are answered together, so no step is begun later than this after the frame came, in ms, and none once one of them waits for its worker. */
+export type Pace = { lastStartMs: number; isAwaited: boolean };
+const GOES_ON_FOR_MS = 500;
+
+export function paceOf(nowMs: number): Pace {
+  return { lastStartMs: nowMs + GOES_ON_FOR_MS, isAwaited: false };
+}
+
+type Answer = { reply: RuntimeReply } | { error: unknown };
+
+/** The calls that lead to the step after the one that was answered; null when it is the worker's turn, or nobody's. */
+export function followingItems(stood: { runId: string } & StepRef, answers: readonly Answer[]): FrameItem[] | null {
+  const [attempt, work] = answers.slice(-2).map((answer) => ('reply' in answer ? answer.reply : undefined));
+  if (attempt?.kind !== 'attempt' || work?.kind !== 'outcome' || work.outcome.kind !== 'done') return null;
+  const { runId, claimId, epoch } = stood;
+  return [
+    { pattern: 'automation.runtime.run.advance', data: { runId, claimId, epoch, seq: attempt.seq } },
+    { pattern: 'automation.runtime.attempt.create', data: { runId, claimId } },
+    { pattern: 'automation.runtime.action.execute', data: { runId, claimId } },
+  ];
+}
+
+/** Does the worker have something in hand of this run now? */
+export function isWorkersTurn(answers: readonly Answer[]): boolean {
+  const last = answers.at(-1);
+  return last !== undefined && 'reply' in last && (last.reply.kind === 'send' || last.reply.kind === 'outcome');
+}
+
+/** The step by which a frame is known as a repeat: the one it spoke of first, or was given. */
+export function stoodAt({ runId, claimId, epoch, seq }: Record<string, unknown>, first: Answer | undefined): ({ runId: string } & StepRef) | null {
+  const claimed = first && 'reply' in first && first.reply.kind === 'claimed' ? first.reply : { epoch, seq };
+  if (typeof runId !== 'string' || typeof claimId !== 'string' || typeof claimed.epoch !== 'number' || typeof claimed.seq !== 'number') return null;
+  return { runId, claimId, epoch: claimed.epoch, seq: claimed.seq };
+}

@@ -1,0 +1,164 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { rows } from '../../src/database/sql.js';
+import { followingItems, isWorkersTurn, stoodAt } from '../../src/runtime/following-step.js';
+import { type BackendForTest, backendForTest } from '../backend-for-test.js';
+import { type HandItem, HandWorker, line, publish, send, startRun, tag, wait } from './hand-worker.js';
+
+/** The steps that the backend goes on with by itself inside a frame. */
+let onward: BackendForTest;
+let worker: HandWorker;
+beforeAll(async () => {
+  onward = await backendForTest({ AUTOMATIONS_SWEEP_INTERVAL_MS: '100000', AUTOMATIONS_LEASE_MS: '60000', EGRESS_ALLOW: '127.0.0.1:9' });
+  worker = new HandWorker(onward);
+});
+afterAll(async () => {
+  worker?.close();
+  await onward?.close();
+});
+
+const kinds = (replies: readonly { kind: string }[] = []) => replies.map(({ kind }) => kind);
+const everything = async (runId: string) => [await worker.run(runId), await worker.attempts(runId)];
+const doneSeqs = async (runId: string) => (await worker.attempts(runId)).filter(({ status }) => status === 'done').map(({ seq }) => seq);
+
+async function beginItems(runId: string): Promise<HandItem[]> {
+  const ref = await worker.wakeUp(runId);
+  return [
+    ['prepare', { ...ref, callId: 1 }],
+    ['plan', ref],
+    ['create', ref],
+    ['execute', ref],
+  ];
+}
+
+test("a run whose steps are all the backend's own goes to its end in one frame, each step in a commit of its own", async () => {
+  const { runId, contactId } = await startRun(onward, await publish(onward, line(tag('a'), tag('b'), tag('c'))));
+  const [replies] = await worker.frameOf({ items: await beginItems(runId), following: 10 });
+  expect(kinds(replies)).toEqual(['claimed', 'plan', 'attempt', 'outcome', 'rests']);
+  expect(replies?.at(-1)).toMatchObject({ state: 'succeeded' });
+  expect(await worker.run(runId)).toMatchObject({ state: 'succeeded', epoch: 1 });
+  expect(await doneSeqs(runId)).toEqual([1, 2, 3, 4, 5]);
+  const written = await rows<{ stamp: string }>(onward.source, `SELECT xmin AS stamp FROM attempts WHERE run_id = $1 AND node = ANY('{a,b,c}') ORDER BY seq`, [
+    runId,
+  ]);
+  expect(new Set(written.map(({ stamp }) => stamp)).size).toBe(3);
+  expect(await rows(onward.source, 'SELECT tag FROM contact_tags WHERE contact_id = $1 ORDER BY tag', [contactId])).toEqual([
+    { tag: 'a' },
+    { tag: 'b' },
+    { tag: 'c' },
+  ]);
+});
+
+test('no more steps follow than were asked for, and the last is answered behind the items', async () => {
+  const { runId } = await startRun(onward, await publish(onward, line(tag('a'), tag('b'), tag('c'), tag('d'))));
+  const [replies] = await worker.frameOf({ items: await beginItems(runId), following: 2 });
+  expect(kinds(replies)).toEqual(['claimed', 'plan', 'attempt', 'outcome', 'advanced', 'attempt', 'outcome']);
+  expect(replies?.at(-2)).toMatchObject({ seq: 4, node: 'c' });
+  expect(await worker.run(runId)).toMatchObject({ state: 'running', node: 'c', seq: 4 });
+});
+
+test('a frame that asks for nothing to follow is followed by nothing', async () => {
+  const { runId } = await startRun(onward, await publish(onward, line(tag('a'), tag('b'))));
+  const [replies] = await worker.frameOf({ items: await beginItems(runId) });
+  expect(kinds(replies)).toEqual(['claimed', 'plan', 'attempt', 'outcome']);
+  expect(await worker.run(runId)).toMatchObject({ node: 'a' });
+});
+
+test("it ends at the step that is the worker's: a request to send, a wait", async () => {
+  const called = await startRun(onward, await publish(onward, line(tag('a'), send('call'), tag('b'))));
+  const waited = await startRun(onward, await publish(onward, line(tag('a'), wait('rest', '1h'), tag('b'))));
+  const [toSend] = await worker.frameOf({ items: await beginItems(called.runId), following: 10 });
+  expect(kinds(toSend)).toEqual(['claimed', 'plan', 'attempt', 'outcome', 'advanced', 'attempt', 'send']);
+  const [toWait] = await worker.frameOf({ items: await beginItems(waited.runId), following: 10 });
+  expect(toWait?.at(-1)).toMatchObject({ kind: 'outcome', outcome: { kind: 'wait' } });
+});
+
+test('once one run of a frame waits for its worker no other of it goes on', async () => {
+  const called = await startRun(onward, await publish(onward, line(send('call'))));
+  const tagged = await startRun(onward, await publish(onward, line(...Array.from({ length: 40 }, (_, nth) => tag(`t${nth}`)))));
+  const replies = await worker.frameOf({ items: await beginItems(called.runId), following: 50 }, { items: await beginItems(tagged.runId), following: 50 });
+  expect(replies[0]?.at(-1)).toMatchObject({ kind: 'send' });
+  expect(await worker.run(tagged.runId)).toMatchObject({ state: 'running' });
+});
+
+describe('the frame sent again after the backend had gone on', () => {
+  test('that began the run is answered with the step the run stands on, and nothing is done twice', async () => {
+    const { runId } = await startRun(onward, await publish(onward, line(tag('a'), tag('b'), send('call'))));
+    const items = await beginItems(runId);
+    const [first] = await worker.frameOf({ items, following: 10 });
+    const state = await everything(runId);
+    const [again] = await worker.frameOf({ items, following: 10 });
+    expect(again?.at(-1)).toEqual(first?.at(-1));
+    expect(await everything(runId)).toEqual(state);
+  });
+
+  test.each([0, 10])('that recorded an outcome (%i may follow) goes on from where the run stands', async (following) => {
+    const { runId } = await startRun(onward, await publish(onward, line(send('call'), tag('a'), tag('b'), tag('c'), send('last'))));
+    const { at } = await worker.begin(runId);
+    const ref = { runId, claimId: at.claimId };
+    const items: HandItem[] = [
+      ['update', { ...at, n: 1, outcome: { kind: 'done', output: { status: 200 } } }],
+      ['advance', at],
+      ['create', ref],
+      ['execute', ref],
+    ];
+    // The answer to this one, and to all that followed, was lost.
+    await worker.frameOf({ items, following: 2 });
+    expect(await worker.run(runId)).toMatchObject({ node: 'c', seq: 5 });
+    const [again] = await worker.frameOf({ items, following });
+    expect(kinds(again).slice(0, 4)).toEqual(['recorded', 'advanced', 'attempt', 'outcome']);
+    expect(again?.[2]).toMatchObject({ seq: 5, node: 'c', outcome: { kind: 'done' } });
+    expect(await worker.run(runId)).toMatchObject(following === 0 ? { node: 'c', seq: 5 } : { node: 'last', seq: 6 });
+    expect((await worker.attempts(runId)).map(({ seq, n }) => `${seq}/${n}`)).toEqual(['1/1', '2/1', '3/1', '4/1', '5/1', ...(following === 0 ? [] : ['6/1'])]);
+  });
+
+  test('while it still goes on waits for it', async () => {
+    const { runId } = await startRun(onward, await publish(onward, line(...Array.from({ length: 6 }, (_, nth) => tag(`t${nth}`)), send('call'))));
+    const items = await beginItems(runId);
+    const [[first], [again]] = await Promise.all([worker.frameOf({ items, following: 10 }), worker.frameOf({ items, following: 10 })]);
+    expect(first?.at(-1)).toMatchObject({ kind: 'send' });
+    expect(again?.at(-1)).toEqual(first?.at(-1));
+    expect((await worker.attempts(runId)).every(({ n }) => n === 1)).toBe(true);
+  });
+});
+
+test('a step that fails for good on the way is told of as the rest it is', async () => {
+  const { runId } = await startRun(onward, await publish(onward, line(tag('a'), tag('b', '{{ contact.attributes.nobody.has }}'), tag('c'))));
+  const [replies] = await worker.frameOf({ items: await beginItems(runId), following: 10 });
+  expect(replies?.at(-1)).toMatchObject({ kind: 'outcome', outcome: { kind: 'failed' } });
+  expect(await worker.run(runId)).toMatchObject({ state: 'running', node: 'b' });
+});
+
+describe('what follows', () => {
+  const stood = { runId: 'r', claimId: 'c', epoch: 2, seq: 3 };
+  const attempt = { reply: { kind: 'attempt', seq: 7, n: 1, node: 'a', tally: { failed: 0, uncertain: 0 }, outcome: null } } as const;
+  const outcomeOf = (kind: 'done' | 'wait') =>
+    ({ reply: { kind: 'outcome', outcome: kind === 'done' ? { kind, output: null } : { kind, dueAt: '2026-01-01T00:00:00.000Z', why: '' } } }) as const;
+
+  test('closes the step that was answered, and begins the next', () => {
+    expect(followingItems(stood, [attempt, outcomeOf('done')])).toEqual([
+      { pattern: 'automation.runtime.run.advance', data: { runId: 'r', claimId: 'c', epoch: 2, seq: 7 } },
+      { pattern: 'automation.runtime.attempt.create', data: { runId: 'r', claimId: 'c' } },
+      { pattern: 'automation.runtime.action.execute', data: { runId: 'r', claimId: 'c' } },
+    ]);
+  });
+
+  test.each([
+    ['an outcome that does not lead on', [attempt, outcomeOf('wait')], true],
+    ['an error', [attempt, { error: { code: 'internal', detail: '' } }], false],
+    ['a rest', [{ reply: { kind: 'rests', state: 'succeeded', why: null, dueAt: null } }], false],
+    ['nothing', [], false],
+  ] as const)('%s is followed by nothing', (_, answers, isHis) => {
+    expect(followingItems(stood, answers)).toBeNull();
+    expect(isWorkersTurn(answers)).toBe(isHis);
+  });
+
+  test('a frame is known by the step it was given, or claimed', () => {
+    expect(stoodAt(stood, undefined)).toEqual(stood);
+    expect(stoodAt({ runId: 'r', claimId: 'c', callId: 1 }, { reply: { kind: 'claimed', epoch: 4, seq: 9, node: 'a', leaseMs: 1 } })).toEqual({
+      ...stood,
+      epoch: 4,
+      seq: 9,
+    });
+    expect(stoodAt({ runId: 'r', claimId: 'c', callId: 1 }, { reply: { kind: 'held' } })).toBeNull();
+  });
+});
