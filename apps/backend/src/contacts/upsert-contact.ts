@@ -20,7 +20,7 @@ export type Upsert = { contact: UpsertedContact; created: boolean; changedFields
 export type Merge = ({ kind: 'merged' } & Upsert) | { kind: 'too_many_attributes' };
 
 /** A contact as it stands while a batch is worked on. `age` sorts as created_at does; `fields` are those this batch has changed. */
-type Draft = UpsertedContact & { age: string; isNew: boolean; fields: Set<string> };
+export type Draft = UpsertedContact & { age: string; isNew: boolean; fields: Set<string> };
 
 /** One contact; see upsertContacts. */
 export async function upsertContact(tx: Tx, bus: EventBus, input: ContactInput, depth = 0): Promise<Upsert> {
@@ -46,16 +46,17 @@ export async function upsertContacts(tx: Tx, bus: EventBus, inputs: ContactInput
  * external id), else a new one. With an e-mail alone, the contact without external id that has it, else the oldest that has it, else a new one.
  * An e-mail given with an external id becomes the contact's; a new address has no known problem.
  *
- * Safe with any number at once, batches among them; five statements at most, however many there are. What changes nothing costs one read and takes no lock.
+ * Safe with any number at once, batches among them; five statements at most, however many there are. What changes nothing costs one read and takes no lock. `found`: what
+ * `findContacts` gave for these inputs, or more, in the same transaction.
  */
-export async function mergeContacts(tx: Tx, inputs: ContactInput[]): Promise<Merge[]> {
-  return (await merge(tx, inputs, 'each alone')).merges;
+export async function mergeContacts(tx: Tx, inputs: ContactInput[], found?: Draft[]): Promise<Merge[]> {
+  return (await merge(tx, inputs, 'each alone', found)).merges;
 }
 
 /** `drafts` are the contacts that changed, in the order they were named; none of them is written when `all or none` finds one that may not be. */
-async function merge(tx: Tx, inputs: ContactInput[], how: 'all or none' | 'each alone'): Promise<{ merges: Merge[]; drafts: Draft[] }> {
+async function merge(tx: Tx, inputs: ContactInput[], how: 'all or none' | 'each alone', found?: Draft[]): Promise<{ merges: Merge[]; drafts: Draft[] }> {
   if (inputs.length === 0) return { merges: [], drafts: [] };
-  const asTheyAre = settle(await findContacts(tx, inputs, 'as they are'), inputs);
+  const asTheyAre = settle(found ?? (await findContacts(tx, inputs)), inputs);
   if (asTheyAre.drafts.length === 0) return checked(asTheyAre, how);
 
   await lockIdentities(tx, inputs);
@@ -83,7 +84,8 @@ export function tooManyAttributes(): Problem {
 }
 
 /** The contacts that any of these may mean. Locked in the order of their ids. */
-async function findContacts(tx: Tx, inputs: ContactInput[], how: 'as they are' | 'for update'): Promise<Draft[]> {
+export async function findContacts(tx: Tx, inputs: readonly ContactInput[], how: 'as they are' | 'for update' = 'as they are'): Promise<Draft[]> {
+  if (inputs.length === 0) return [];
   const externalIds = inputs.flatMap(({ externalId }) => externalId ?? []);
   const emails = inputs.flatMap(({ email }) => email ?? []);
   const found = await prepared<UpsertedContact & { age: string }>(

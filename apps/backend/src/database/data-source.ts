@@ -15,7 +15,10 @@ const VITAL_STATEMENT_TIMEOUT_MS = 3_000;
 const VITAL_ANSWER_TIMEOUT_MS = 4_000;
 const VITAL_POOL_SIZE = 2;
 
-/** The pool for all work of a backend process. `onPoolError` hears of idle connections that broke; they are replaced by themselves. */
+/**
+ * The pool for all work of a backend process. Its connections are pipelined: a statement is sent without waiting for the answer to the one before, and
+ * Postgres takes them in the order given. `onPoolError` hears of idle connections that broke; they are replaced by themselves.
+ */
 export function dataSourceOptions(url: string, poolSize: number, onPoolError: (error: unknown) => void): DataSourceOptions {
   return {
     type: 'postgres',
@@ -35,6 +38,7 @@ export function dataSourceOptions(url: string, poolSize: number, onPoolError: (e
       lock_timeout: LOCK_TIMEOUT_MS,
       idle_in_transaction_session_timeout: IDLE_IN_TRANSACTION_TIMEOUT_MS,
       keepAlive: true,
+      pipeline: true,
       onConnect: outliveOwnEnd,
     },
   };

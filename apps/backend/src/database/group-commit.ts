@@ -3,7 +3,7 @@
  * what comes while every lane is at work waits and goes together as soon as a lane is free. There is no timer.
  *
  * - `lanes`: how many flushes may run at a time. `max`: the weight of one flush; a heavier entry goes by itself. `weightOf`: 1 each unless given.
- * - `flush`: works on the entries, in the order they came, and answers one for one. What it throws is the fault of the flush as a whole.
+ * - `flush`: works on the entries, in the order they came, and answers one for one; `isBusy`: is another flush at work now, or could one be? What it throws is the fault of the flush as a whole.
  * - `alone`: works on one entry of a flush that failed, one after another, so that only the entry at fault fails. It hears what was thrown and how many
  *   entries shared the flush. Without it all of them fail with what was thrown.
  * - `isForAll`: would trying entries alone help nobody (the database is away)? Then whoever is left of the flush fails with it at once.
@@ -39,7 +39,10 @@ export function createGroupCommit<Entry, Answer>({ lanes, max, weightOf = () => 
   async function settle(group: Waiting<Entry, Answer>[]): Promise<void> {
     let answers: readonly Answer[];
     try {
-      answers = await flush(group.map(({ entry }) => entry));
+      answers = await flush(
+        group.map(({ entry }) => entry),
+        () => lanesAtWork > 1 || waiting.length > 0,
+      );
     } catch (error) {
       return settleAlone(group, error);
     }
@@ -82,7 +85,7 @@ export type GroupCommit<Entry, Answer> = {
   lanes: number;
   max: number;
   weightOf?: (entry: Entry) => number;
-  flush: (entries: readonly Entry[]) => Promise<readonly Answer[]>;
+  flush: (entries: readonly Entry[], isBusy: () => boolean) => Promise<readonly Answer[]>;
   alone?: (entry: Entry, cause: { error: unknown; size: number }) => Promise<Answer>;
   isForAll?: (error: unknown) => boolean;
   full?: { weight: number; refusal: () => Error };

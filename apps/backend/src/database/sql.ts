@@ -76,9 +76,33 @@ async function run(tx: Tx | DataSource, statement: string, parameters: unknown[]
   }
 }
 
-/** Runs `work` in a transaction: committed when it returns, rolled back when it throws. */
-export function transact<Result>(source: DataSource, work: (tx: Tx) => Promise<Result>): Promise<Result> {
-  return source.transaction(work);
+/**
+ * Runs `work` in a transaction: committed when it returns, rolled back when it throws. Prepared statements that need not know each other's answers may be
+ * given in one go (`Promise.all`): they travel together and are run in that order, each seeing what those before it wrote. The begin of the transaction travels with the first of them.
+ */
+export async function transact<Result>(source: DataSource, work: (tx: Tx) => Promise<Result>): Promise<Result> {
+  const runner = source.createQueryRunner();
+  try {
+    const begun = begin(runner, (await runner.connect()) as PoolClient);
+    const result = await work(runner.manager);
+    await begun;
+    await runner.commitTransaction();
+    return result;
+  } catch (error) {
+    // What went wrong is said, and not that it could not even be rolled back.
+    await runner.rollbackTransaction().catch(() => undefined);
+    throw error;
+  } finally {
+    await runner.release();
+  }
+}
+
+/** As the query runner's own startTransaction, which would wait for the answer before anything else is sent. */
+function begin(runner: QueryRunner, client: PoolClient): Promise<unknown> {
+  Object.assign(runner, { isTransactionActive: true });
+  const begun = client.query('START TRANSACTION');
+  begun.catch(() => undefined);
+  return begun;
 }
 
 /**

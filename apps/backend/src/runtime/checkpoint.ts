@@ -4,11 +4,11 @@ import { KEEP_PLANS, prepared, type Tx } from '../database/sql.js';
 import type { Attempt } from '../runs/attempt.entity.js';
 import type { RunContext } from '../runs/run-context.entity.js';
 import type { Run } from '../runs/run.entity.js';
-import { RUN_COLUMNS } from '../runs/run-columns.js';
+import { ATTEMPT_COLUMNS, RUN_COLUMNS } from '../runs/run-columns.js';
 import { describeState } from '../runs/describe-state.js';
 import type { FrozenRequest } from '../secrets/frozen-request.js';
 import { Group } from './group.js';
-import type { KnownRuns, LockedRow } from './known-runs.js';
+import type { KnownRun, KnownRuns, LockedRow } from './known-runs.js';
 
 /**
  * One run, locked, and what the calls of a frame make of it.
@@ -62,18 +62,26 @@ const READ_ONE = `
   FROM runs JOIN workflows ON workflows.id = runs.workflow_id WHERE runs.id = $1`;
 const LOCK_MANY = 'SELECT id, xmin AS stamp, epoch, seq FROM runs WHERE id = ANY($1::uuid[]) ORDER BY id FOR UPDATE SKIP LOCKED';
 const READ_RUNS = `SELECT ${selectList(RUN_COLUMNS)}, xmin AS stamp FROM runs WHERE id = ANY($1::uuid[])`;
-const READ_WORKFLOWS = 'SELECT id, name, status FROM workflows WHERE id = ANY($1::uuid[])';
+/** Of runs by their ids, beside some that are known. */
+const READ_WORKFLOWS = 'SELECT id, name, status FROM workflows WHERE id = ANY ($1::uuid[] || ARRAY (SELECT workflow_id FROM runs WHERE id = ANY ($2::uuid[])))';
+/** Of the step that each of these runs stands on. */
+const READ_ATTEMPTS = `
+  SELECT one.* FROM runs CROSS JOIN LATERAL (SELECT ${selectList(ATTEMPT_COLUMNS)} FROM attempts WHERE run_id = runs.id AND seq = runs.seq ORDER BY n) AS one
+  WHERE runs.id = ANY($1::uuid[])`;
 
 type Clocks = { now: Date; realNow: Date };
 type ReadRow = Run & { stamp: string };
+type WorkflowRow = { id: string; name: string; status: string };
 
 /**
  * Locks a run by its id alone and reads it. Null when there is none. The lock may have been waited for, so its workflow is read in a later statement,
  * which sees what was committed meanwhile: a pause, above all.
  */
 export async function lockRun(tx: Tx, runId: string): Promise<Checkpoint | null> {
-  await prepared(tx, LOCK_ONE, [runId]);
-  const [found] = await prepared<ReadRow & Clocks & { workflowName: string; workflowStatus: string; plans: string }>(tx, READ_ONE, [runId]);
+  const [, [found]] = await Promise.all([
+    prepared(tx, LOCK_ONE, [runId]),
+    prepared<ReadRow & Clocks & { workflowName: string; workflowStatus: string; plans: string }>(tx, READ_ONE, [runId]),
+  ]);
   if (!found) return null;
   const { stamp, workflowName, workflowStatus, now, realNow, plans: _plans, ...run } = found;
   return checkpointOf(new Group(tx, false), { run, stamp, workflow: { name: workflowName, status: workflowStatus }, now, realNow });
@@ -84,33 +92,47 @@ export async function lockRun(tx: Tx, runId: string): Promise<Checkpoint | null>
  * again. Left out: one that is not there, or held by somebody else.
  */
 export async function lockRuns(tx: Tx, runIds: readonly string[], known: KnownRuns): Promise<Checkpoint[]> {
-  const [clocks] = await prepared<Clocks>(tx, BEGIN_TOGETHER, []);
-  const locked = await prepared<LockedRow>(tx, LOCK_MANY, [runIds]);
-  const remembered = locked.flatMap((row) => known.get(row) ?? []);
-  const rememberedIds = new Set(remembered.map(({ run }) => run.id));
-  const unknown = locked.filter(({ id }) => !rememberedIds.has(id)).map(({ id }) => id);
-  const read = unknown.length === 0 ? [] : await prepared<ReadRow>(tx, READ_RUNS, [unknown]);
-  const checkpoints = await open(new Group(tx, true), [...remembered, ...read.map(({ stamp, ...run }) => ({ run, stamp }))], clocks);
-  for (const [index, { run, attempts, context }] of remembered.entries()) {
-    const checkpoint = checkpoints[index] as Checkpoint;
-    checkpoint.read.set(run.seq, attempts);
-    checkpoint.stored.set(run.seq, new Set(attempts.map(({ n }) => n)));
-    if (context !== undefined) checkpoint.context = context;
-  }
-  await Promise.all(checkpoints.map((checkpoint) => attemptsOf(checkpoint, checkpoint.run.seq)));
-  return checkpoints;
+  const guessed = runIds.flatMap((id) => known.peek(id) ?? []);
+  const guessedIds = new Set(guessed.map(({ run }) => run.id));
+  const strange = runIds.filter((id) => !guessedIds.has(id));
+  const workflowIds = [...new Set(guessed.map(({ run }) => run.workflowId))];
+  // What is read travels with the lock, and is run once that is held.
+  const [[clocks], locked, workflows, readFirst] = await Promise.all([
+    prepared<Clocks>(tx, BEGIN_TOGETHER, []),
+    prepared<LockedRow>(tx, LOCK_MANY, [runIds]),
+    prepared<WorkflowRow>(tx, READ_WORKFLOWS, [workflowIds, strange]),
+    readRuns(tx, strange),
+  ]);
+  if (!clocks) throw new Error('Postgres did not say what time it is');
+  const outdated = locked.filter((row) => guessedIds.has(row.id) && !known.get(row)).map(({ id }) => id);
+  const read = new Map([...readFirst, ...(await readRuns(tx, outdated))]);
+  const workflowOf = new Map(workflows.map(({ id, name, status }) => [id, { name, status }]));
+  const group = new Group(tx, true);
+  return locked.map((row) => openRun(group, read.get(row.id) ?? (known.get(row) as KnownRun), clocks, workflowOf));
 }
 
-/** Of locked runs in their order, with their workflows as they stand now. */
-async function open(group: Group, runs: readonly Pick<Opened, 'run' | 'stamp'>[], clocks: Clocks | undefined): Promise<Checkpoint[]> {
-  if (runs.length === 0 || !clocks) return [];
-  const found = await prepared<{ id: string; name: string; status: string }>(group.tx, READ_WORKFLOWS, [[...new Set(runs.map(({ run }) => run.workflowId))]]);
-  const workflows = new Map(found.map(({ id, name, status }) => [id, { name, status }]));
-  return runs.map(({ run, stamp }) => {
-    const workflow = workflows.get(run.workflowId);
-    if (!workflow) throw new Error(`There is no workflow ${run.workflowId}`);
-    return checkpointOf(group, { run, stamp, workflow, ...clocks });
-  });
+/** Runs as they stand, with the attempts of the step each stands on. */
+async function readRuns(tx: Tx, ids: readonly string[]): Promise<Map<string, KnownRun>> {
+  if (ids.length === 0) return new Map();
+  const [runs, attempts] = await Promise.all([prepared<ReadRow>(tx, READ_RUNS, [ids]), prepared<Attempt>(tx, READ_ATTEMPTS, [ids])]);
+  const read = new Map(runs.map(({ stamp, ...run }): [string, KnownRun] => [run.id, { run, stamp, attempts: [] }]));
+  for (const attempt of attempts) read.get(attempt.runId)?.attempts.push(attempt);
+  return read;
+}
+
+function openRun(
+  group: Group,
+  { run, stamp, attempts, context }: KnownRun,
+  clocks: Clocks,
+  workflows: ReadonlyMap<string, Checkpoint['workflow']>,
+): Checkpoint {
+  const workflow = workflows.get(run.workflowId);
+  if (!workflow) throw new Error(`There is no workflow ${run.workflowId}`);
+  const checkpoint = checkpointOf(group, { run, stamp, workflow, ...clocks });
+  checkpoint.read.set(run.seq, attempts);
+  checkpoint.stored.set(run.seq, new Set(attempts.map(({ n }) => n)));
+  if (context !== undefined) checkpoint.context = context;
+  return checkpoint;
 }
 
 type Opened = Clocks & { run: Run; stamp: string; workflow: Checkpoint['workflow'] };

@@ -29,6 +29,11 @@ export class KnownRuns {
     return known?.stamp === stamp && known.run.epoch === epoch && known.run.seq === seq ? known : undefined;
   }
 
+  /** What is known of a run, if it still holds: what is read before the lock that tells may be chosen by it. */
+  peek(id: string): KnownRun | undefined {
+    return this.known.get(id);
+  }
+
   /** To be called once the transaction has committed, and only then. */
   keep(saved: readonly Saved[]): void {
     for (const { run, stamp, read, context } of saved) {

@@ -13,5 +13,6 @@ const STATEMENT = `
 
 /** Contacts as they are now, by id; those that are gone are missing. */
 export async function readContacts(tx: Tx | DataSource, ids: readonly string[]): Promise<Map<string, ReadContact>> {
+  if (ids.length === 0) return new Map();
   return new Map((await prepared<ReadContact>(tx, STATEMENT, [ids])).map((contact) => [contact.id, contact]));
 }

@@ -31,10 +31,11 @@ const OUTPUTS = `
 /**
  * What handlers read besides their run. Each asks for itself and one thing at a time; what is asked in the same turn, by however many runs
  * share the transaction, is read in one statement (DataLoader). Nothing is remembered from one turn to the next: an answer is what the
- * transaction sees now. What is not there is null. Statements go one after another, for they share a connection.
+ * transaction sees now. What is not there is null. Reads travel together; an action that writes for many has the connection for itself meanwhile.
  */
 export class Reads {
-  private last: Promise<unknown> = Promise.resolve();
+  /** What is being done by somebody who has the connection for himself. */
+  private alone: Promise<unknown> = Promise.resolve();
   private readonly wanted = new Map<string, Promise<boolean>>();
 
   constructor(private readonly tx: Tx) {}
@@ -65,27 +66,34 @@ export class Reads {
 
   /** A published version, which most often needs no statement. */
   async version(versions: VersionReader, versionId: string): Promise<Version> {
-    return versions.peek(versionId) ?? this.inTurn(() => versions.get(this.tx, versionId));
+    return versions.peek(versionId) ?? this.after(() => versions.get(this.tx, versionId));
   }
 
   /** Is there anything that an event of this type could start or wake? Asked once a transaction. */
   wants(bus: EventBus, type: string): Promise<boolean> {
-    const asked = this.wanted.get(type) ?? this.inTurn(() => bus.listening.wants(this.tx, type));
+    const asked = this.wanted.get(type) ?? this.after(() => bus.listening.wants(this.tx, type));
     this.wanted.set(type, asked);
     return asked;
   }
 
-  /** Runs a statement when those before it are through. */
+  /**
+   * Runs what takes several statements when all that was begun before is through, and lets nobody else's in between: a savepoint of it would take
+   * theirs along.
+   */
   inTurn<Result>(work: () => Promise<Result>): Promise<Result> {
-    const result = this.last.then(work);
-    this.last = result.catch(() => undefined);
+    const result = this.after(work);
+    this.alone = result.catch(() => undefined);
     return result;
+  }
+
+  private after<Result>(work: () => Promise<Result>): Promise<Result> {
+    return this.alone.then(work);
   }
 
   private byKey<Value>(read: (keys: string[]) => Promise<Map<string, Value>>): (key: string) => Promise<Value | null> {
     const loader = new DataLoader<string, Value | null>(
       async (keys) => {
-        const found = await this.inTurn(() => read([...new Set(keys)]));
+        const found = await this.after(() => read([...new Set(keys)]));
         return keys.map((key) => found.get(key) ?? null);
       },
       { cache: false },
@@ -96,7 +104,7 @@ export class Reads {
   private ofSteps<Value>(read: (runIds: string[], seqs: number[]) => Promise<(key: string) => Value>): (runId: string, seq: number) => Promise<Value> {
     const loader = new DataLoader<StepKey, Value>(
       async (steps) => {
-        const find = await this.inTurn(() =>
+        const find = await this.after(() =>
           read(
             steps.map(({ runId }) => runId),
             steps.map(({ seq }) => seq),

@@ -40,18 +40,24 @@ const INSERT_FROZEN = `
  * done after. Throws when a fence does not hold, which a held lock makes impossible: the transaction must not commit then.
  */
 export async function saveCheckpoints(tx: Tx, checkpoints: readonly Checkpoint[]): Promise<void> {
-  await saveAttempts(tx, checkpoints);
+  const { added, changed } = await sortAttempts(checkpoints);
   const frozen = checkpoints.flatMap((checkpoint) => checkpoint.frozen);
-  if (frozen.length > 0) await prepared(tx, INSERT_FROZEN, [storableJson(frozen)]);
-  const changed = checkpoints.filter(({ isRunChanged }) => isRunChanged);
-  const moved = new Set(changed.filter(isCursorOnly));
-  const others = changed.filter((checkpoint) => !moved.has(checkpoint));
-  if (moved.size > 0) await saveRuns(tx, MOVE_CURSORS, [...moved]);
-  if (others.length > 0) await saveRuns(tx, SAVE_RUNS, others);
+  const changedRuns = checkpoints.filter(({ isRunChanged }) => isRunChanged);
+  const moved = new Set(changedRuns.filter(isCursorOnly));
+  const others = changedRuns.filter((checkpoint) => !moved.has(checkpoint));
+  // None of them needs to know what came of another.
+  await Promise.all([
+    added.length > 0 && prepared(tx, INSERT_ATTEMPTS, toArrays(ATTEMPT_TYPES, added)),
+    changed.length > 0 && changeAttempts(tx, changed),
+    frozen.length > 0 && prepared(tx, INSERT_FROZEN, [storableJson(frozen)]),
+    moved.size > 0 && saveRuns(tx, MOVE_CURSORS, [...moved]),
+    others.length > 0 && saveRuns(tx, SAVE_RUNS, others),
+  ]);
   for (const { after } of checkpoints) for (const work of after) await work(tx);
 }
 
-async function saveAttempts(tx: Tx, checkpoints: readonly Checkpoint[]): Promise<void> {
+/** What is written is either new or there already. */
+async function sortAttempts(checkpoints: readonly Checkpoint[]): Promise<{ added: Attempt[]; changed: Attempt[] }> {
   const added: Attempt[] = [];
   const changed: Attempt[] = [];
   for (const checkpoint of checkpoints) {
@@ -60,8 +66,10 @@ async function saveAttempts(tx: Tx, checkpoints: readonly Checkpoint[]): Promise
       (stored.has(attempt.n) ? changed : added).push(attempt);
     }
   }
-  if (added.length > 0) await prepared(tx, INSERT_ATTEMPTS, toArrays(ATTEMPT_TYPES, added));
-  if (changed.length === 0) return;
+  return { added, changed };
+}
+
+async function changeAttempts(tx: Tx, changed: readonly Attempt[]): Promise<void> {
   const written = await prepared(tx, CHANGE_ATTEMPTS, toArrays(ATTEMPT_TYPES, changed));
   if (written.length !== changed.length) throw new Error('An attempt of a locked run is gone');
 }

@@ -101,3 +101,30 @@ test('who comes when too much waits is refused at once, and taken again when the
   (await flushed(3)).end();
   expect(await settled([...waiting, late])).toEqual(['together 2', 'together 3', 'together 5']);
 });
+
+test('a flush is told whether another is at work or waits', async () => {
+  const seen: (() => boolean)[] = [];
+  const ends: (() => void)[] = [];
+  const commit = createGroupCommit<number, number>({
+    lanes: 2,
+    max: 1,
+    flush: (entries, isBusy) => {
+      seen.push(isBusy);
+      return new Promise((resolve) => ends.push(() => resolve(entries)));
+    },
+  });
+  const answers = [commit(1)];
+  await expect.poll(() => seen.length).toBe(1);
+  expect(seen[0]?.()).toBe(false);
+  answers.push(commit(2));
+  await expect.poll(() => seen.length).toBe(2);
+  expect(seen[0]?.()).toBe(true);
+  answers.push(commit(3));
+  ends[0]?.();
+  await expect.poll(() => seen.length).toBe(3);
+  ends[1]?.();
+  await answers[1];
+  await expect.poll(() => seen[2]?.()).toBe(false);
+  ends[2]?.();
+  expect(await Promise.all(answers)).toEqual([1, 2, 3]);
+});

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import type { Json } from '@onward/contracts/json';
 import { FailPoints } from '@onward/wire/fail-points';
 import type { ContactInput } from '../../contacts/contact-input.js';
-import { mergeContacts, tooManyAttributes, type Upsert } from '../../contacts/upsert-contact.js';
+import { type Draft, findContacts, mergeContacts, tooManyAttributes, type Upsert } from '../../contacts/upsert-contact.js';
 import { newId } from '../../database/new-id.js';
 import { KEEP_PLANS, prepared, type Tx } from '../../database/sql.js';
 import { type Dispatch, type EmittedEvent, EventBus } from '../../events/event-bus.js';
@@ -40,13 +40,21 @@ export async function acceptEvents(
   { bus, failPoints, onFault }: { bus: EventBus; failPoints: FailPoints; onFault: 'refuse' | 'throw' },
 ): Promise<EventAnswer[]> {
   const asked = inputs.map((input): Asked => ({ input, id: input.id ?? newId(), bodyHash: hashOf(input) }));
-  await prepared(tx, `SELECT ${KEEP_PLANS}`, []);
-  const accepted = await readAccepted(
-    tx,
-    inputs.flatMap(({ id }) => id ?? []),
-  );
+  // All that can be asked before anything is known, in one go.
+  const [, accepted, found, listeners] = await Promise.all([
+    prepared(tx, `SELECT ${KEEP_PLANS}`, []),
+    readAccepted(
+      tx,
+      inputs.flatMap(({ id }) => id ?? []),
+    ),
+    findContacts(
+      tx,
+      inputs.flatMap(({ contact }) => contact ?? []),
+    ),
+    bus.listening.listenersOf(tx, [...new Set([...inputs.map(({ type }) => type), ...CONTACT_EVENTS])]),
+  ]);
   const unknown = firstOfEachId(asked.filter(({ id }) => !accepted.has(id)));
-  const fresh = await mergeTheirContacts(tx, unknown);
+  const fresh = await mergeTheirContacts(tx, unknown, found);
   // While the first of an id is refused, its repeat is none: it may be taken.
   if (fresh.size < unknown.length && unknown.length < asked.length) throw tooManyAttributes();
 
@@ -61,7 +69,6 @@ export async function acceptEvents(
 
   /** Writes the rows and what follows from them; notes in `accepted` what became of each, and answers the ids that are new. */
   async function storeAndDispatch(tx: Tx, all: readonly Fresh[]): Promise<Set<string>> {
-    const listeners = await bus.listening.listenersOf(tx, [...new Set(all.flatMap(({ event, change }) => [event.type, ...(change ? [change.type] : [])]))]);
     const events = all.flatMap(({ event, change }) => (change && listeners.want(change.type) ? [change, event] : [event]));
     const stored = await storeEvents(tx, events);
     await readTakenMeanwhile(
@@ -97,11 +104,12 @@ export async function acceptEvents(
 }
 
 /** Makes or changes the contacts, in the order given. Those are missing whose contact would have too many attributes; of them nothing is written. */
-async function mergeTheirContacts(tx: Tx, asked: readonly Asked[]): Promise<Map<Asked, Fresh>> {
+async function mergeTheirContacts(tx: Tx, asked: readonly Asked[], found: Draft[]): Promise<Map<Asked, Fresh>> {
   const withContact = asked.flatMap((one) => (one.input.contact ? [{ one, contact: one.input.contact }] : []));
   const merges = await mergeContacts(
     tx,
     withContact.map(({ contact }) => contact),
+    found,
   );
   const mergeOf = new Map(withContact.map(({ one }, index) => [one, merges[index]]));
   return new Map(
@@ -126,10 +134,13 @@ function eventOf({ input, id, bodyHash }: Asked, upsert: Upsert | null): Fresh['
   };
 }
 
+/** What Onward itself says of an event's contact. */
+const CONTACT_EVENTS = ['contact.created', 'contact.updated'] as const;
+
 function changeOf({ contact, created, changedFields }: Upsert): EmittedEvent | null {
   if (!created && changedFields.length === 0) return null;
   const { id, externalId, email } = contact;
-  const [type, payload]: [string, Record<string, Json>] = created
+  const [type, payload]: [(typeof CONTACT_EVENTS)[number], Record<string, Json>] = created
     ? ['contact.created', { externalId, email }]
     : ['contact.updated', { changed: changedFields }];
   return { id: newId(), type, contactId: id, contact, payload, occurredAt: new Date(), depth: 0 };

@@ -9,6 +9,7 @@ import { EventBus } from '../../events/event-bus.js';
 import { Problem } from '../../http/problem.js';
 import { LOGGER } from '../../operations/logger.js';
 import { Queues } from '../../operations/queues.js';
+import { HeldWakeUps } from './held-wake-ups.js';
 import { acceptEvents, type EventAnswer, type EventInput } from './accept-events.js';
 
 /** Transactions that take events in at one time. The pool has more connections, which the runs need. */
@@ -36,12 +37,14 @@ export class EventIntake {
     @Inject(LOGGER) private readonly log: Logger,
   ) {}
 
+  private readonly wakeUps = new HeldWakeUps(this.queues);
+
   readonly accept = createGroupCommit<readonly EventInput[], readonly EventAnswer[]>({
     lanes: LANES,
     max: MAX_TOGETHER,
     weightOf: (inputs) => inputs.length,
-    flush: async (lists) => {
-      const answers = await this.take(lists.flat(), 'throw');
+    flush: async (lists, isBusy) => {
+      const answers = await this.take(lists.flat(), 'throw', isBusy);
       let from = 0;
       return lists.map(({ length }) => answers.slice(from, (from += length)));
     },
@@ -53,8 +56,8 @@ export class EventIntake {
     },
   });
 
-  private take(inputs: readonly EventInput[], onFault: 'refuse' | 'throw'): Promise<EventAnswer[]> {
-    return transactAndTell(this.source, this.queues, (tx) => acceptEvents(tx, inputs, { bus: this.bus, failPoints: this.failPoints, onFault }));
+  private take(inputs: readonly EventInput[], onFault: 'refuse' | 'throw', isBusy: () => boolean): Promise<EventAnswer[]> {
+    return transactAndTell(this.source, this.wakeUps.while(isBusy), (tx) => acceptEvents(tx, inputs, { bus: this.bus, failPoints: this.failPoints, onFault }));
   }
 
   /** Each event in a transaction of its own. One that was alone before is tried again only where savepoints may help it. */
@@ -69,7 +72,7 @@ export class EventIntake {
         continue;
       }
       try {
-        answers.push(...(await this.take([input], 'refuse')));
+        answers.push(...(await this.take([input], 'refuse', () => false)));
       } catch (thrown) {
         const error = thrown instanceof Error ? thrown : new Error(String(thrown));
         if (isAway(error)) away = error;
