@@ -47,8 +47,8 @@ export type Action<Config> = {
   needsContact: boolean;
   /** It fills texts that are not in its configuration, so what they look at cannot be known from it. */
   readsTemplates?: true;
-  /** It looks at the scope only to fill texts of its configuration, and at nothing of the contact but its id: without such texts neither is read. */
-  readsOnlyForTexts?: true;
+  /** Does it, so configured, look at the scope only to fill texts of its configuration, and at nothing of the contact but its id? Without such texts neither is read. */
+  readsOnlyForTexts?(config: Config): boolean;
   performedBy: 'backend' | 'worker';
   reentry: string;
   execute(step: Step<Config>): Promise<ActionResult>;

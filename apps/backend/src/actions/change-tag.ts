@@ -33,7 +33,7 @@ export function tagAction(bus: EventBus, { type, reentry, changeMany }: TagChang
     });
   };
   const execute = async (step: Step<TagConfig>): Promise<ActionResult> => (await executeMany(step.tx, [step]))[0] as ActionResult;
-  return { type, config: configSchema, needsContact: true, readsOnlyForTexts: true, performedBy: 'backend', reentry, execute, executeMany };
+  return { type, config: configSchema, needsContact: true, readsOnlyForTexts: () => true, performedBy: 'backend', reentry, execute, executeMany };
 }
 
 /** What the step asks for, or what it comes to without asking. */

@@ -162,7 +162,7 @@ async function performAction(
   }
   const { id: runId, workflowId, contactId } = checkpoint.run;
   if (action.needsContact && contactId === null) return { kind: 'outcome', outcome: failed('contact_missing', `${name} needs a contact and the run has none`) };
-  const isRead = !action.readsOnlyForTexts || version.fillsTexts(attempt.node);
+  const isRead = version.fillsTexts(attempt.node) || action.readsOnlyForTexts?.(config.data) !== true;
   const outputs = version.readsOutputs(attempt.node) || action.readsTemplates === true;
   const { scope, contact } = isRead ? await readScope(checkpoint, { outputs }) : { scope: NOTHING, contact: null };
   if (action.needsContact && isRead && !contact) return { kind: 'outcome', outcome: failed('contact_deleted', 'The contact was deleted') };

@@ -19,6 +19,8 @@ export function forwardRequest({ secretKey }: { secretKey: string }): Action<For
     type: 'FORWARD_REQUEST',
     config: forwardRequestConfigSchema,
     needsContact: false,
+    // Without a body of its own a POST tells whom the run is about.
+    readsOnlyForTexts: ({ body }) => body !== undefined,
     performedBy: 'worker',
     reentry: 'Writes nothing. The request is built again from the same values under the same key; once frozen, the frozen one is sent.',
     execute: async (step) => prepare(step, secretKey),
