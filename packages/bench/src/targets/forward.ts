@@ -1,6 +1,7 @@
 /** P10 and the second half of P15: ten calls to a target on loopback, which answers 100 bytes or 10 KB. The target runs in this process and is not counted. */
 import { type Burst, burst } from '../burst.js';
 import { forwardStep, STEPS } from '../journeys.js';
+import { WARM_UP_RUNS } from '../peers.js';
 import { startTarget } from '../target-server.js';
 import type { Bench, Group, Sample, Target } from '../target.js';
 import { withOnward } from '../with-onward.js';
@@ -38,7 +39,7 @@ export async function measureCalls(bench: Bench, answerBytes: number): Promise<B
   try {
     const measured = await withOnward({ ...bench, env: { EGRESS_ALLOW: target.host } }, async (onward): Promise<Burst> => {
       const nodes = Array.from({ length: STEPS }, (_, index) => forwardStep(`s${index + 1}`, `http://${target.host}/`, { body: { hello: 'world' } }));
-      await burst(onward, bench.servers, { nodes, stepsPerRun: STEPS, runs: 300 });
+      await burst(onward, bench.servers, { nodes, stepsPerRun: STEPS, runs: WARM_UP_RUNS });
       return burst(onward, bench.servers, { nodes, stepsPerRun: STEPS, runs: Math.ceil(bench.runs * SHARE) });
     });
     bench.say(`    answers of ${answerBytes} bytes: ${round(measured.stepsPerSecond)} calls/s, ${round(measured.cpuPerThousandSteps)} CPU s for 1,000`);

@@ -5,6 +5,7 @@
  * P13: from the instant a wait is due to the committed row of the step behind it, at light load; both instants are the database's.
  */
 import { setTimeout as pause } from 'node:timers/promises';
+import { inFlight } from '../in-flight.js';
 import { emailOf, forwardStep, publish, tagSteps, writeContacts } from '../journeys.js';
 import { median, percentile } from '../median.js';
 import type { Onward } from '../onward.js';
@@ -15,7 +16,9 @@ import { withOnward } from '../with-onward.js';
 import { round } from '../write-table.js';
 
 const EVERY_MS = 200;
-const WARM_UP = 15;
+/** As many as the peers' light load was warmed with, sent as fast as they are taken; a process that has just started runs much of its code for the first time. */
+const WARM_UP = 200;
+const WARM_UP_IN_FLIGHT = 8;
 const WAITS = 40;
 
 const ms = (id: string, what: string, must: number | null, aim: number | null): Target => ({
@@ -61,18 +64,21 @@ async function measureTriggers(bench: Bench, count: number): Promise<{ sent: num
 async function sendSlowly(onward: Onward, target: TargetServer, count: number): Promise<{ sent: number[]; answered: number[] }> {
   await writeContacts(onward.query, 100);
   await publish(onward.api, 'latency', [forwardStep('call', `http://${target.host}/{{ event.nth }}`)]);
+  const send = (nth: number) => onward.api.must('POST', '/events', { type: 'latency', contact: { email: emailOf(nth % 100) }, payload: { nth: String(nth) } });
+  const called = (total: number) => until('every first step has called', () => Promise.resolve(target.firstCalls.size === total), { withinMs: 60_000 });
+  await inFlight(WARM_UP, WARM_UP_IN_FLIGHT, send);
+  await called(WARM_UP);
   const sentAt: number[] = [];
   const answeredAt: number[] = [];
-  const total = WARM_UP + count;
-  for (let nth = 0; nth < total; nth += 1) {
+  for (let nth = 0; nth < count; nth += 1) {
     const next = performance.now() + EVERY_MS;
     sentAt.push(performance.now());
-    await onward.api.must('POST', '/events', { type: 'latency', contact: { email: emailOf(nth % 100) }, payload: { nth: String(nth) } });
+    await send(WARM_UP + nth);
     answeredAt.push(performance.now());
     await pause(Math.max(0, next - performance.now()));
   }
-  await until('every first step has called', () => Promise.resolve(target.firstCalls.size === total), { withinMs: 60_000 });
-  const since = (instants: readonly number[]) => instants.slice(WARM_UP).map((at, index) => (target.firstCalls.get(`/${WARM_UP + index}`) ?? Number.NaN) - at);
+  await called(WARM_UP + count);
+  const since = (instants: readonly number[]) => instants.map((at, index) => (target.firstCalls.get(`/${WARM_UP + index}`) ?? Number.NaN) - at);
   return { sent: since(sentAt), answered: since(answeredAt) };
 }
 
