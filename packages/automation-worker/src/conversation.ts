@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { FRAME_PATTERN, type FrameItem, type RunItems } from '@onward/contracts/frame';
+import { FRAME_PATTERN, type FrameItem } from '@onward/contracts/frame';
 import type { OutboundRequest } from '@onward/contracts/outbound';
 import type { Outcome } from '@onward/contracts/outcome';
 import type { ReplyOf, RuntimePattern, Tally, Verb } from '@onward/contracts/patterns';
@@ -10,7 +10,7 @@ import type { BackendClient } from '@onward/wire/client';
 import type { FailPoints } from '@onward/wire/fail-points';
 import { RpcFault } from '@onward/wire/faults';
 import { judge } from '@onward/workflow-graph/judge';
-import type { FrameBatcher } from './frame-batcher.js';
+import type { FrameBatcher, RunAnswer } from './frame-batcher.js';
 import type { Held, Leases } from './leases.js';
 import type { PlanCache } from './plan-cache.js';
 
@@ -47,9 +47,7 @@ const VERB_PATTERN = {
 } as const satisfies Record<Verb, RuntimePattern>;
 
 type AnyReply = ReplyOf<RuntimePattern>;
-
-/** With so many steps the backend may go on by itself: as long as it performs them, a worker would only ask for the next one. */
-const FOLLOWING = 50;
+type Replies = (AnyReply | undefined)[];
 
 /**
  * The worker's side of the 13 patterns: which calls make up a step, and what their answers mean. One frame a step at most: the outcome of the one in
@@ -68,19 +66,20 @@ export class Conversation {
   async begin({ runId, claimId }: WakeUp, callId: number): Promise<Turn> {
     const ref = { runId, claimId };
     const askedAtMs = performance.now();
-    const [prepared, plan, ...begun] = await this.send({
-      items: [
-        { pattern: 'automation.runtime.run.prepare', data: { ...ref, callId, handOutId: randomUUID() } },
-        { pattern: 'automation.runtime.plan.get', data: ref },
-        { pattern: 'automation.runtime.attempt.create', data: ref },
-        { pattern: 'automation.runtime.action.execute', data: ref },
-      ],
-      following: FOLLOWING,
-    });
+    const { replies, followed } = await this.send([
+      { pattern: 'automation.runtime.run.prepare', data: { ...ref, callId, handOutId: randomUUID() } },
+      { pattern: 'automation.runtime.plan.get', data: ref },
+      { pattern: 'automation.runtime.attempt.create', data: ref },
+      { pattern: 'automation.runtime.action.execute', data: ref },
+    ]);
+    const [prepared, plan, attempt, work] = replies;
     if (prepared?.kind !== 'claimed') return restOf(prepared);
     const { epoch, seq, leaseMs } = prepared;
     const lease = this.leases.hold({ ...ref, epoch, leaseMs }, askedAtMs);
-    return keeping(lease, async () => (plan?.kind === 'plan' ? this.turnOf({ ...ref, epoch, seq, lease, versionId: plan.versionId }, begun) : restOf(plan)));
+    return keeping(lease, async () => {
+      if (plan?.kind !== 'plan') return restOf(plan);
+      return this.turnOf({ ...ref, epoch, seq, lease, versionId: plan.versionId }, [attempt, work], followed);
+    });
   }
 
   /** Records what the step came to and begins the next one, unless the worker is stopping: then the run is given back in the same frame. */
@@ -103,22 +102,22 @@ export class Conversation {
       { pattern: VERB_PATTERN[verb], data: at },
     ];
     if (verb === 'advance' && isStopping) items.push({ pattern: VERB_PATTERN.wait, data: { ...ref, release: 'stopping' } });
-    const goesOn = verb === 'advance' && !isStopping;
-    if (goesOn) items.push({ pattern: 'automation.runtime.attempt.create', data: ref }, { pattern: 'automation.runtime.action.execute', data: ref });
+    if (verb === 'advance' && !isStopping) {
+      items.push({ pattern: 'automation.runtime.attempt.create', data: ref }, { pattern: 'automation.runtime.action.execute', data: ref });
+    }
     this.failPoints.reach('worker.before-record');
-    const [recorded, closed, ...begun] = await this.send(goesOn ? { items, following: FOLLOWING } : { items });
+    const { replies, followed } = await this.send(items);
+    const [recorded, closed, attempt, work] = replies;
     if (recorded?.kind !== 'recorded') return restOf(recorded);
     if (closed?.kind !== 'advanced') return this.comeToRest(at, closed);
-    return isStopping ? restOf(begun[0]) : this.turnOf(step, begun);
+    return isStopping ? restOf(attempt) : this.turnOf(step, [attempt, work], followed);
   }
 
-  /** `begun`: the answers to the beginning of a step and, where the backend went on, to its end and the beginning of the last one. */
-  private async turnOf(at: Claim, [attempt, work, closed, laterAttempt, laterWork]: (AnyReply | undefined)[]): Promise<Turn> {
-    if (attempt?.kind !== 'attempt') return restOf(attempt);
-    if (closed === undefined) return this.stepOf(at, attempt, work);
-    if (closed.kind !== 'advanced') return this.comeToRest(at, closed);
-    if (laterAttempt?.kind !== 'attempt') return restOf(laterAttempt);
-    return this.stepOf(at, laterAttempt, laterWork);
+  /** The step in hand now: the one that was begun, or the one the backend has gone on to. `followed`: how the last one before it was closed, and its beginning. */
+  private async turnOf(at: Claim, [attempt, work]: Replies, followed?: Replies): Promise<Turn> {
+    if (!followed) return this.stepOf(at, attempt, work);
+    const [closed, laterAttempt, laterWork] = followed;
+    return closed?.kind === 'advanced' ? this.stepOf(at, laterAttempt, laterWork) : this.comeToRest(at, closed);
   }
 
   private async comeToRest({ runId, claimId, epoch, seq }: Pick<Step, 'runId' | 'claimId' | 'epoch' | 'seq'>, closed: AnyReply | undefined): Promise<Rest> {
@@ -132,11 +131,9 @@ export class Conversation {
     await this.client.call(`${RUN}.notify-failed`, at, { timeoutMs: 5_000 }).catch(() => undefined);
   }
 
-  private async stepOf(
-    { runId, claimId, epoch, versionId, lease }: Claim,
-    { seq, n, node, tally }: Extract<AnyReply, { kind: 'attempt' }>,
-    work: AnyReply | undefined,
-  ): Promise<Turn> {
+  private async stepOf({ runId, claimId, epoch, versionId, lease }: Claim, attempt: AnyReply | undefined, work: AnyReply | undefined): Promise<Turn> {
+    if (attempt?.kind !== 'attempt') return restOf(attempt);
+    const { seq, n, node, tally } = attempt;
     if (work?.kind !== 'outcome' && work?.kind !== 'send') return restOf(work);
     if (!this.plans.has(versionId)) {
       const answer = await this.client.call('automation.runtime.plan.get', { runId, claimId, epoch, seq, nodes: true });
@@ -147,13 +144,15 @@ export class Conversation {
   }
 
   /** The items of one run, in the same frame. One that threw at the backend is thrown here: what happened is unknown. */
-  private async send(run: RunItems): Promise<(AnyReply | undefined)[]> {
-    const replies = await this.frames.send(run);
-    return replies.map((one) => {
-      if ('error' in one) throw new RpcFault(FRAME_PATTERN, one.error.code, one.error.detail);
-      return one.reply as unknown as AnyReply;
-    });
+  private async send(items: FrameItem[]): Promise<{ replies: Replies; followed?: Replies }> {
+    const { replies, followed } = await this.frames.send(items);
+    return { replies: replies.map(replyOf), ...(followed && { followed: followed.map(replyOf) }) };
   }
+}
+
+function replyOf(one: RunAnswer['replies'][number]): AnyReply {
+  if ('error' in one) throw new RpcFault(FRAME_PATTERN, one.error.code, one.error.detail);
+  return one.reply as unknown as AnyReply;
 }
 
 /** Holds the lease only while a step is in hand: whatever else comes of `work`, it is let go. */
@@ -169,8 +168,11 @@ async function keeping(lease: Held, work: () => Promise<Turn>): Promise<Turn> {
 
 function restOf(answer: AnyReply | undefined): Rest {
   switch (answer?.kind) {
-    case 'rests':
     case 'refused':
+      // The claim still holds, and only who has lost track of its run is told so: the hand-out begins anew, and `prepare` says where the run stands.
+      if (answer.reason === 'stale_seq') throw new Error('The run has gone on to another step than the one in hand');
+      return answer;
+    case 'rests':
     case 'held':
     case 'not_due':
       return answer;

@@ -11,12 +11,16 @@
  * Not promised: any order among runs. A frame is answered when its slowest run is.
  */
 import type { ErrorCode } from '@onward/contracts/errors';
-import { FRAME_PATTERN, FRAME_VERSION, type FrameReply, type RunItems } from '@onward/contracts/frame';
+import { FRAME_PATTERN, FRAME_VERSION, type FrameItem, type FrameReply } from '@onward/contracts/frame';
 import { stringify } from '@onward/wire/codec';
 import { PASSING, RpcFault, RpcTimeout } from '@onward/wire/faults';
 
 /** Frames in flight at once. Two cost 40 % of the throughput at 50 runs. */
 export const LANES = 8;
+/** A frame that may go on can take half a second, so some lanes are kept for those that are answered at once. */
+export const LANES_THAT_GO_ON = 6;
+/** With so many steps the backend may go on by itself: as long as it performs them, a worker would only ask for the next one. */
+const FOLLOWING = 50;
 export const RUNS_PER_FRAME = 64;
 /** Of the JSON text of a frame; a run with more travels alone. Far below the limit of a message, which counts bytes. */
 export const MAX_FRAME_CHARS = 1024 * 1024;
@@ -29,12 +33,13 @@ const GRACE_MS = 100;
 /** What speaks of a frame's content and may be true of one of its runs only. */
 const OF_CONTENT: ReadonlySet<ErrorCode> = new Set<ErrorCode>(['too_large', 'malformed', 'invalid']);
 
-export type RunReplies = FrameReply['runs'][number]['replies'];
+/** What one run was answered. */
+export type RunAnswer = FrameReply['runs'][number];
 /** Sends the JSON text of a frame. Throws RpcFault, RpcTimeout or ClientClosed. */
 type Call = (frameText: string, options: { timeoutMs: number }) => Promise<FrameReply>;
 
 /** One run's items on their way. */
-type Entry = { text: string; deadlineMs: number; tries: number; isSettled: boolean; settle(replies: RunReplies): void; fail(error: unknown): void };
+type Entry = { text: string; deadlineMs: number; tries: number; isSettled: boolean; settle(answer: RunAnswer): void; fail(error: unknown): void };
 
 export class FrameBatcher {
   private queue: Entry[] = [];
@@ -50,17 +55,17 @@ export class FrameBatcher {
     private readonly options: { timeoutMs: number; noteFrame?: (tookMs: number) => void },
   ) {}
 
-  /** The replies to one run's items, in order, and behind them those of the last step that followed. Throws what the call of its frame threw, or RpcTimeout. */
-  async send(run: RunItems): Promise<RunReplies> {
-    const text = stringify(run);
+  /** What one run's items are answered, in order, and the last step that followed. Throws what the call of its frame threw, or RpcTimeout. */
+  async send(items: readonly FrameItem[]): Promise<RunAnswer> {
+    const text = stringify({ items });
     return new Promise((resolve, reject) => {
       const entry: Entry = {
         text,
         deadlineMs: performance.now() + this.options.timeoutMs,
         tries: 0,
         isSettled: false,
-        settle: (replies) => {
-          if (this.close(entry)) resolve(replies);
+        settle: (answer) => {
+          if (this.close(entry)) resolve(answer);
         },
         fail: (error) => {
           if (this.close(entry)) reject(error);
@@ -127,7 +132,7 @@ export class FrameBatcher {
     const lastDeadlineMs = entries.reduce((latest, { deadlineMs }) => Math.max(latest, deadlineMs), 0);
     let answer: FrameReply;
     try {
-      answer = await this.call(frameOf(entries), { timeoutMs: Math.max(1, lastDeadlineMs - askedAtMs) });
+      answer = await this.call(frameOf(entries, this.inFlight <= LANES_THAT_GO_ON ? FOLLOWING : 0), { timeoutMs: Math.max(1, lastDeadlineMs - askedAtMs) });
     } catch (error) {
       if (entries.length > 1 && error instanceof RpcFault && OF_CONTENT.has(error.code)) {
         const half = Math.ceil(entries.length / 2);
@@ -141,10 +146,10 @@ export class FrameBatcher {
     }
     this.options.noteFrame?.(performance.now() - askedAtMs);
     entries.forEach((entry, index) => {
-      const replies = answer.runs[index]?.replies ?? [];
-      const [first] = replies;
+      const run = answer.runs[index] ?? { replies: [] };
+      const [first] = run.replies;
       if (first && 'error' in first && PASSING.has(first.error.code)) this.sendAgain(entry);
-      else entry.settle(replies);
+      else entry.settle(run);
     });
   }
 
@@ -172,6 +177,6 @@ export class FrameBatcher {
   }
 }
 
-function frameOf(entries: readonly Entry[]): string {
-  return `{"v":${FRAME_VERSION},"runs":[${entries.map(({ text }) => text).join(',')}]}`;
+function frameOf(entries: readonly Entry[], following: number): string {
+  return `{"v":${FRAME_VERSION},"following":${following},"runs":[${entries.map(({ text }) => text).join(',')}]}`;
 }

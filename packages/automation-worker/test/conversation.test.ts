@@ -15,6 +15,8 @@ const ADVANCE = 'automation.runtime.run.advance';
 const WAIT = 'automation.runtime.run.wait';
 const RETRY = 'automation.runtime.run.retry';
 const DEAD_LETTER = 'automation.runtime.run.dead-letter';
+const NOTIFY = 'automation.runtime.run.notify-failed';
+const REQUEST = { method: 'POST', url: 'http://a.test/', headers: {}, body: null, timeoutMs: 1_000, maxResponseBytes: 1_000, followRedirects: false } as const;
 
 const DONE: Outcome = { kind: 'done', output: null };
 const UNCERTAIN: Outcome = { kind: 'uncertain', failure: { code: 'process_died', message: '' } };
@@ -204,4 +206,80 @@ describe('the end of a step', () => {
     leases.start();
     expect((await backend.nextRenewal()).frame.runs).toEqual([]);
   });
+});
+
+describe('where the backend has gone on by itself', () => {
+  const ATTEMPT = { kind: 'attempt', n: 1, tally: { failed: 0, uncertain: 0 }, outcome: null };
+  const OWN = { reply: { kind: 'outcome', outcome: DONE } };
+  const SEND = { reply: { kind: 'send', request: REQUEST, target: { origin: 'http://a.test', ratePerSecond: null, maxConcurrent: null, breakerNo: 0 } } };
+  const BEGUN = [
+    { reply: { kind: 'claimed', epoch: 1, seq: 1, node: 'a', leaseMs: 30_000 } },
+    { reply: { kind: 'plan', versionId: VERSION_ID } },
+    { reply: { ...ATTEMPT, seq: 1, node: 'a' } },
+    OWN,
+  ];
+  /** The first frame that begins with this pattern is answered so. */
+  const answering = (pattern: string, replies: object[], followed: object[]): Script => {
+    let isAnswered = false;
+    return {
+      frame: (asked) => {
+        if (isAnswered || asked.patterns[0] !== pattern) return undefined;
+        isAnswered = true;
+        return { reply: { v: 1, runs: [{ replies, followed }] } as never };
+      },
+    };
+  };
+
+  test('the step in hand is the last one', async () => {
+    const later = [{ reply: { kind: 'advanced', seq: 4, node: 'd' } }, { reply: { ...ATTEMPT, seq: 4, node: 'd' } }, SEND];
+    const { conversation } = await startParts(answering(PREPARE, BEGUN, later));
+    expect(await stepOf(conversation)).toMatchObject({ seq: 4, node: 'd', work: { kind: 'send' } });
+  });
+
+  test('the plan is asked for at the last step', async () => {
+    const later = [{ reply: { kind: 'advanced', seq: 4, node: 'd' } }, { reply: { ...ATTEMPT, seq: 4, node: 'd' } }, OWN];
+    const { backend, conversation } = await startParts(answering(PREPARE, BEGUN, later));
+    await stepOf(conversation);
+    expect(backend.of(GET_PLAN).map(({ data }) => data)).toMatchObject([{ seq: 4, nodes: true }]);
+  });
+
+  test('a run that came to its end there rests, its lease is let go, and no plan is asked for', async () => {
+    const later = [{ reply: { kind: 'rests', state: 'succeeded', why: null, dueAt: null } }];
+    const { backend, conversation, leases } = await startParts(answering(PREPARE, BEGUN, later));
+    expect(await conversation.begin(newWakeUp(), 1)).toMatchObject({ kind: 'rests', state: 'succeeded' });
+    expect(backend.of(GET_PLAN)).toEqual([]);
+    leases.start();
+    expect((await backend.nextRenewal()).frame.runs).toEqual([]);
+  });
+
+  test('a run that failed there is notified of, under the step its frame began with', async () => {
+    const later = [{ reply: { kind: 'rests', state: 'failed', why: 'no way out', dueAt: null } }];
+    const recorded = [
+      { reply: { kind: 'recorded', verb: 'advance' } },
+      { reply: { kind: 'advanced', seq: 2, node: 'b' } },
+      { reply: { ...ATTEMPT, seq: 2, node: 'b' } },
+      OWN,
+    ];
+    const { backend, conversation } = await startParts(answering(UPDATE, recorded, later));
+    const step = await stepOf(conversation);
+    expect(await conversation.record(step, DONE, going)).toMatchObject({ kind: 'rests', state: 'failed' });
+    expect(backend.of(NOTIFY).map(({ data }) => data)).toMatchObject([{ runId: step.runId, seq: step.seq }]);
+  });
+
+  test('an item that threw there is thrown', async () => {
+    const later = [
+      { reply: { kind: 'advanced', seq: 2, node: 'b' } },
+      { reply: { ...ATTEMPT, seq: 2, node: 'b' } },
+      { error: { code: 'internal', detail: 'a fault' } },
+    ];
+    const { conversation } = await startParts(answering(PREPARE, BEGUN, later));
+    await expect(conversation.begin(newWakeUp(), 1)).rejects.toThrow('a fault');
+  });
+});
+
+test('a run that has gone on to another step than the one in hand is no rest: the hand-out is to begin anew', async () => {
+  const { conversation, backend, leases } = await startParts({ [UPDATE]: () => ({ reply: { kind: 'refused', reason: 'stale_seq' } }) });
+  await expect(conversation.record(await stepOf(conversation), DONE, going)).rejects.toThrow('another step');
+  leases.start();
+  expect((await backend.nextRenewal()).frame.runs).toEqual([]);
 });

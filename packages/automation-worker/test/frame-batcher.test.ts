@@ -1,15 +1,15 @@
 /** What becomes of many runs' items on their way: against a call that is answered by the test. The same over TCP stands in conversation.test.ts. */
-import type { FrameReply, RunItems } from '@onward/contracts/frame';
+import type { FrameItem, FrameReply } from '@onward/contracts/frame';
 import { ClientClosed, RpcFault, RpcTimeout } from '@onward/wire/faults';
 import { describe, expect, test } from 'vitest';
-import { FrameBatcher, LANES, MAX_FRAME_CHARS, RUNS_PER_FRAME } from '../src/frame-batcher.js';
+import { FrameBatcher, LANES, LANES_THAT_GO_ON, MAX_FRAME_CHARS, RUNS_PER_FRAME } from '../src/frame-batcher.js';
 
 const FRAME = 'automation.runtime.frame';
-const itemsOf = (name: string, ballast = ''): RunItems => ({ items: [{ pattern: 'automation.runtime.run.prepare', data: { name, ballast } }] });
+const itemsOf = (name: string, ballast = ''): FrameItem[] => [{ pattern: 'automation.runtime.run.prepare', data: { name, ballast } }];
 const nextTurn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
 /** A frame that left: the names of its runs, and how it ends. */
-type Left = { names: string[]; timeoutMs: number; answer(...replies: object[]): void; answerAll(): void; fail(error: Error): void };
+type Left = { names: string[]; following: number; timeoutMs: number; answer(...replies: object[]): void; answerAll(): void; fail(error: Error): void };
 
 function start({ timeoutMs = 60_000 } = {}) {
   const frames: Left[] = [];
@@ -17,14 +17,21 @@ function start({ timeoutMs = 60_000 } = {}) {
   const batcher = new FrameBatcher(
     (text, options) =>
       new Promise((resolve, reject) => {
-        const frame = JSON.parse(text) as { runs: { items: { data: { name: string } }[] }[] };
+        const frame = JSON.parse(text) as { following: number; runs: { items: { data: { name: string } }[] }[] };
         const names = frame.runs.map(({ items }) => items[0]?.data.name ?? '');
         const answer = (...replies: object[]) => resolve({ v: 1, runs: replies.map((one) => ({ replies: [one] })) } as FrameReply);
-        frames.push({ names, ...options, answer, answerAll: () => answer(...names.map((name) => ({ reply: { name } }))), fail: reject });
+        frames.push({
+          names,
+          following: frame.following,
+          ...options,
+          answer,
+          answerAll: () => answer(...names.map((name) => ({ reply: { name } }))),
+          fail: reject,
+        });
       }),
     { timeoutMs, noteFrame: (ms) => tookMs.push(ms) },
   );
-  const send = (name: string, ballast?: string) => batcher.send(itemsOf(name, ballast));
+  const send = async (name: string, ballast?: string) => (await batcher.send(itemsOf(name, ballast))).replies;
   const sendMany = (count: number, from = 0) => Array.from({ length: count }, (_, index) => send(`run-${from + index}`));
   return { batcher, frames, tookMs, send, sendMany };
 }
@@ -53,6 +60,15 @@ describe('gathering', () => {
     expect(frames[LANES]?.names).toEqual([`run-${RUNS_PER_FRAME * LANES}`]);
     for (const { answerAll } of frames) answerAll();
     expect(await answers).toHaveLength(RUNS_PER_FRAME * LANES + 1);
+  });
+
+  test('some lanes are kept for frames that are answered at once', async () => {
+    const { frames, send } = start();
+    for (let lane = 1; lane <= LANES; lane += 1) {
+      void send(`run-${lane}`);
+      await nextTurn();
+    }
+    expect(frames.map(({ following }) => following > 0)).toEqual([...Array(LANES_THAT_GO_ON).fill(true), ...Array(LANES - LANES_THAT_GO_ON).fill(false)]);
   });
 
   test('while all lanes are taken more is gathered, and leaves together', async () => {
@@ -109,7 +125,7 @@ describe('what goes wrong', () => {
   test('items without JSON text fail alone, and nothing of them leaves', async () => {
     const { batcher, frames, send } = start();
     const good = send('good');
-    await expect(batcher.send({ items: [{ pattern: 'automation.runtime.run.prepare', data: { name: 1n } }] })).rejects.toThrow('no JSON text');
+    await expect(batcher.send([{ pattern: 'automation.runtime.run.prepare', data: { name: 1n } }])).rejects.toThrow('no JSON text');
     await nextTurn();
     expect(frames.map(({ names }) => names)).toEqual([['good']]);
     frames[0]?.answerAll();
@@ -128,7 +144,7 @@ describe('what goes wrong', () => {
       { timeoutMs: 60_000 },
     );
     const answers = await Promise.allSettled(Array.from({ length: 5 }, (_, index) => batcher.send(itemsOf(`run-${index}`))));
-    expect(answers.map((answer) => (answer.status === 'fulfilled' ? answer.value : (answer.reason as RpcFault).code))).toEqual([
+    expect(answers.map((answer) => (answer.status === 'fulfilled' ? answer.value.replies : (answer.reason as RpcFault).code))).toEqual([
       [{ reply: { name: 'run-0' } }],
       [{ reply: { name: 'run-1' } }],
       code,
@@ -180,7 +196,7 @@ describe('what goes wrong', () => {
       },
       { timeoutMs: 60_000 },
     );
-    expect(await batcher.send(itemsOf('a'))).toEqual(replies);
+    expect((await batcher.send(itemsOf('a'))).replies).toEqual(replies);
     expect(calls).toHaveLength(1);
   });
 

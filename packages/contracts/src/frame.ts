@@ -33,32 +33,29 @@ export const workerGaugesSchema = z.strictObject({
 });
 export type WorkerGauges = z.infer<typeof workerGaugesSchema>;
 
-const runItemsSchema = z.strictObject({
-  items: z.array(frameItemSchema).min(1).max(MAX_ITEMS_PER_RUN),
-  /**
-   * With how many steps at most the backend may go on by itself after the items, while it performs them itself: `run.advance`, `attempt.create` and
-   * `action.execute` once more for each, and a commit of its own for each. It may go on with fewer.
-   */
-  following: z.number().int().nonnegative().max(MAX_FOLLOWING).optional(),
-});
-export type RunItems = { items: FrameItem[]; following?: number };
-
 export const frameSchema = z.strictObject({
   v: z.literal(FRAME_VERSION),
   worker: workerGaugesSchema.optional(),
-  runs: z.array(runItemsSchema).max(MAX_RUNS_PER_FRAME),
+  /**
+   * With how many steps at most the backend may go on by itself with each run, after its items and while it performs them itself: `run.advance`,
+   * `attempt.create` and `action.execute` once more for each, and a commit of its own for each. It may go on with fewer.
+   */
+  following: z.number().int().nonnegative().max(MAX_FOLLOWING).optional(),
+  runs: z.array(z.strictObject({ items: z.array(frameItemSchema).min(1).max(MAX_ITEMS_PER_RUN) })).max(MAX_RUNS_PER_FRAME),
 });
-export type Frame = { v: typeof FRAME_VERSION; worker?: WorkerGauges; runs: RunItems[] };
+export type Frame = { v: typeof FRAME_VERSION; worker?: WorkerGauges; following?: number; runs: { items: FrameItem[] }[] };
+
+const repliesSchema = z.array(z.union([z.strictObject({ reply: jsonObjectSchema }), z.strictObject({ error: rpcErrorSchema })]));
 
 /**
  * The answer, run by run and item by item, in the order sent. After a refusal or a rest the items left are not tried and are missing;
- * an item that threw is an `error` and ends its run's items too. Behind the answers to the items stand those of the last step that followed, if one did.
+ * an item that threw is an `error` and ends its run's items too. `followed`: likewise, of the last step that followed, where one did.
  */
 export const frameReplySchema = z.strictObject({
   v: z.literal(FRAME_VERSION),
   /** How many workers there are; answered to a frame in which a worker speaks of itself. */
   workers: z.number().int().positive().optional(),
-  runs: z.array(z.strictObject({ replies: z.array(z.union([z.strictObject({ reply: jsonObjectSchema }), z.strictObject({ error: rpcErrorSchema })])) })),
+  runs: z.array(z.strictObject({ replies: repliesSchema, followed: repliesSchema.optional() })),
 });
 export type FrameReply = z.infer<typeof frameReplySchema>;
 

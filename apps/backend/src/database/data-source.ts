@@ -46,7 +46,8 @@ export function dataSourceOptions(url: string, poolSize: number, onPoolError: (e
 
 /**
  * A small pool of its own for what must not wait behind work: the renewals of leases and the question whether Postgres is there. However many
- * transactions hold the other pool, a worker keeps its runs and the process says truly whether it is ready.
+ * transactions hold the other pool, a worker keeps its runs and the process says truly whether it is ready. One statement at a time: a pipelined connection
+ * is thrown away when an answer is late.
  */
 export function createVitalSource(url: string, onPoolError: (error: unknown) => void): DataSource {
   const options = dataSourceOptions(url, VITAL_POOL_SIZE, onPoolError);
@@ -55,7 +56,7 @@ export function createVitalSource(url: string, onPoolError: (error: unknown) => 
     entities: [],
     migrations: [],
     applicationName: 'onward-backend-vital',
-    extra: { ...options.extra, statement_timeout: VITAL_STATEMENT_TIMEOUT_MS, query_timeout: VITAL_ANSWER_TIMEOUT_MS },
+    extra: { ...options.extra, pipeline: false, statement_timeout: VITAL_STATEMENT_TIMEOUT_MS, query_timeout: VITAL_ANSWER_TIMEOUT_MS },
   } as DataSourceOptions);
 }
 

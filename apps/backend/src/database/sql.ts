@@ -79,6 +79,8 @@ async function run(tx: Tx | DataSource, statement: string, parameters: unknown[]
 /**
  * Runs `work` in a transaction: committed when it returns, rolled back when it throws. Prepared statements that need not know each other's answers may be
  * given in one go (`Promise.all`): they travel together and are run in that order, each seeing what those before it wrote. The begin of the transaction travels with the first of them.
+ * Those given by `rows` or a repository travel a moment later, and one that waits for an answer before it is given may come after the rollback: neither belongs
+ * among them.
  */
 export async function transact<Result>(source: DataSource, work: (tx: Tx) => Promise<Result>): Promise<Result> {
   const runner = source.createQueryRunner();
@@ -99,7 +101,7 @@ export async function transact<Result>(source: DataSource, work: (tx: Tx) => Pro
 
 /** As the query runner's own startTransaction, which would wait for the answer before anything else is sent. */
 function begin(runner: QueryRunner, client: PoolClient): Promise<unknown> {
-  Object.assign(runner, { isTransactionActive: true });
+  Object.assign(runner, { isTransactionActive: true, transactionDepth: 1 });
   const begun = client.query('START TRANSACTION');
   begun.catch(() => undefined);
   return begun;

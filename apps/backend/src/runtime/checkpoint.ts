@@ -8,7 +8,7 @@ import { ATTEMPT_COLUMNS, RUN_COLUMNS } from '../runs/run-columns.js';
 import { describeState } from '../runs/describe-state.js';
 import type { FrozenRequest } from '../secrets/frozen-request.js';
 import { Group } from './group.js';
-import type { KnownRun, KnownRuns, LockedRow } from './known-runs.js';
+import { isRowOf, type KnownRun, type KnownRuns, type LockedRow } from './known-runs.js';
 
 /**
  * One run, locked, and what the calls of a frame make of it.
@@ -92,23 +92,27 @@ export async function lockRun(tx: Tx, runId: string): Promise<Checkpoint | null>
  * again. Left out: one that is not there, or held by somebody else.
  */
 export async function lockRuns(tx: Tx, runIds: readonly string[], known: KnownRuns): Promise<Checkpoint[]> {
-  const guessed = runIds.flatMap((id) => known.peek(id) ?? []);
-  const guessedIds = new Set(guessed.map(({ run }) => run.id));
-  const strange = runIds.filter((id) => !guessedIds.has(id));
-  const workflowIds = [...new Set(guessed.map(({ run }) => run.workflowId))];
+  const expected = new Map(runIds.flatMap((id) => known.peek(id) ?? []).map((one) => [one.run.id, one]));
+  const strange = runIds.filter((id) => !expected.has(id));
+  const workflowIds = [...new Set([...expected.values()].map(({ run }) => run.workflowId))];
   // What is read travels with the lock, and is run once that is held.
-  const [[clocks], locked, workflows, readFirst] = await Promise.all([
+  const [[clocks], locked, workflows, read] = await Promise.all([
     prepared<Clocks>(tx, BEGIN_TOGETHER, []),
     prepared<LockedRow>(tx, LOCK_MANY, [runIds]),
     prepared<WorkflowRow>(tx, READ_WORKFLOWS, [workflowIds, strange]),
     readRuns(tx, strange),
   ]);
   if (!clocks) throw new Error('Postgres did not say what time it is');
-  const outdated = locked.filter((row) => guessedIds.has(row.id) && !known.get(row)).map(({ id }) => id);
-  const read = new Map([...readFirst, ...(await readRuns(tx, outdated))]);
+  const outdated: string[] = [];
+  for (const row of locked) {
+    const one = expected.get(row.id);
+    if (one && isRowOf(one, row)) read.set(row.id, one);
+    else if (one) outdated.push(row.id);
+  }
+  for (const [id, one] of await readRuns(tx, outdated)) read.set(id, one);
   const workflowOf = new Map(workflows.map(({ id, name, status }) => [id, { name, status }]));
   const group = new Group(tx, true);
-  return locked.map((row) => openRun(group, read.get(row.id) ?? (known.get(row) as KnownRun), clocks, workflowOf));
+  return locked.map(({ id }) => openRun(group, read.get(id) as KnownRun, clocks, workflowOf));
 }
 
 /** Runs as they stand, with the attempts of the step each stands on. */

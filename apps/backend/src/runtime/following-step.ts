@@ -8,21 +8,38 @@ import type { StepRef } from './checkpoint.js';
  * sent it; it only saves the way there and back.
  */
 
-/** The runs of a frame are answered together, so no step is begun later than this after the frame came, in ms, and none once one of them waits for its worker. */
-export type Pace = { lastStartMs: number; isAwaited: boolean };
+/** No step is begun later than this after the frame came, in ms. */
 const GOES_ON_FOR_MS = 500;
 
-export function paceOf(nowMs: number): Pace {
-  return { lastStartMs: nowMs + GOES_ON_FOR_MS, isAwaited: false };
+/** How far the runs of a frame may go on. They are answered together, so none goes on once one of them waits for its worker, or once nobody waits for the answer. */
+export class Pace {
+  private readonly lastStartMs = performance.now() + GOES_ON_FOR_MS;
+  private isAwaited = false;
+
+  /** `steps`: as many may follow; `isAsked`: does somebody still wait for the answer? */
+  constructor(
+    private readonly steps: number,
+    private readonly isAsked: () => boolean,
+  ) {}
+
+  /** May a run begin its nth step of those that follow? */
+  allows(nth: number): boolean {
+    return nth <= this.steps && !this.isAwaited && performance.now() < this.lastStartMs && this.isAsked();
+  }
+
+  /** To be told what each run came to. */
+  note(answers: readonly Answer[]): void {
+    this.isAwaited ||= isWorkersTurn(answers);
+  }
 }
 
 type Answer = { reply: RuntimeReply } | { error: unknown };
 
 /** The calls that lead to the step after the one that was answered; null when it is the worker's turn, or nobody's. */
-export function followingItems(stood: { runId: string } & StepRef, answers: readonly Answer[]): FrameItem[] | null {
+export function followingItems(frameStep: FrameStep, answers: readonly Answer[]): FrameItem[] | null {
   const [attempt, work] = answers.slice(-2).map((answer) => ('reply' in answer ? answer.reply : undefined));
   if (attempt?.kind !== 'attempt' || work?.kind !== 'outcome' || work.outcome.kind !== 'done') return null;
-  const { runId, claimId, epoch } = stood;
+  const { runId, claimId, epoch } = frameStep;
   return [
     { pattern: 'automation.runtime.run.advance', data: { runId, claimId, epoch, seq: attempt.seq } },
     { pattern: 'automation.runtime.attempt.create', data: { runId, claimId } },
@@ -36,8 +53,10 @@ export function isWorkersTurn(answers: readonly Answer[]): boolean {
   return last !== undefined && 'reply' in last && (last.reply.kind === 'send' || last.reply.kind === 'outcome');
 }
 
-/** The step by which a frame is known as a repeat: the one it spoke of first, or was given. */
-export function stoodAt({ runId, claimId, epoch, seq }: Record<string, unknown>, first: Answer | undefined): ({ runId: string } & StepRef) | null {
+/** The step by which a frame is known when it is sent again: the one it spoke of first, or was given. */
+export type FrameStep = StepRef & { runId: string };
+
+export function frameStepOf({ runId, claimId, epoch, seq }: Record<string, unknown>, first: Answer | undefined): FrameStep | null {
   const claimed = first && 'reply' in first && first.reply.kind === 'claimed' ? first.reply : { epoch, seq };
   if (typeof runId !== 'string' || typeof claimId !== 'string' || typeof claimed.epoch !== 'number' || typeof claimed.seq !== 'number') return null;
   return { runId, claimId, epoch: claimed.epoch, seq: claimed.seq };

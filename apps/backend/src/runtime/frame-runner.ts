@@ -11,8 +11,8 @@ import { databaseFault } from '../database/database-fault.js';
 import { attempt, type Tx } from '../database/sql.js';
 import { LOGGER } from '../operations/logger.js';
 import { Queues } from '../operations/queues.js';
-import { type Checkpoint, changeRun, lockRun, lockRuns, refused, restore, snapshot, type StepRef } from './checkpoint.js';
-import { followingItems, isWorkersTurn, type Pace, paceOf, stoodAt } from './following-step.js';
+import { type Checkpoint, changeRun, lockRun, lockRuns, refused, restore, snapshot } from './checkpoint.js';
+import { followingItems, type FrameStep, frameStepOf, Pace } from './following-step.js';
 import { ALONE, createLanes } from './frame-lanes.js';
 import { HANDLERS } from './handlers.js';
 import { KnownRuns } from './known-runs.js';
@@ -25,8 +25,8 @@ import { RpcFailure, rpcErrorOf } from './rpc-failure.js';
 import { RuntimeKit } from './runtime-kit.js';
 import { saveCheckpoints } from './save-checkpoints.js';
 
-/** The items of one run. `stood`: the step its frame is known by, where these items follow others of the same frame. */
-type RunItems = { runId: string; items: readonly FrameItem[]; stood?: StepRef };
+/** The items of one run. `frameStep`: what their frame is known by, where they follow others of the same frame. */
+type RunItems = { runId: string; items: readonly FrameItem[]; frameStep?: FrameStep };
 
 /** Handlers that run an action, read what texts and conditions may see, or write mail: their statements may fail where the run's own do not. */
 const READS_WIDELY: ReadonlySet<RuntimePattern> = new Set([
@@ -36,6 +36,7 @@ const READS_WIDELY: ReadonlySet<RuntimePattern> = new Set([
 ]);
 
 type ItemReply = { reply: RuntimeReply } | { error: RpcError };
+type RunAnswer = { replies: ItemReply[]; followed?: ItemReply[] };
 
 /**
  * Runs the items of each run in order. Runs that come at the same time share a transaction (frame-lanes.ts); one that cannot share it, because
@@ -68,24 +69,26 @@ export class FrameRunner {
 
   /** One call alone. Throws an RpcError of the catalogue. */
   async call(pattern: RuntimePattern, data: Record<string, unknown>): Promise<RuntimeReply> {
-    const [answer] = await this.runItems([{ pattern, data }]);
+    const {
+      replies: [answer],
+    } = await this.runItems([{ pattern, data }], new Pace(0, () => true));
     if (!answer) throw new Error('A call was not answered');
     if ('error' in answer) throw new RpcFailure(answer.error);
     return answer.reply;
   }
 
-  /** The runs of a frame know nothing of each other: one that fails takes no other with it. */
-  async frame(runs: Frame['runs']): Promise<FrameReply> {
+  /** The runs of a frame know nothing of each other: one that fails takes no other with it. `isAsked`: does somebody still wait for the answer? */
+  async frame({ runs, following = 0 }: Pick<Frame, 'runs' | 'following'>, isAsked: () => boolean): Promise<FrameReply> {
     const renewals = runs.flatMap(({ items }) => (items.length === 1 ? items : [])).filter(isRenewal);
     const renewed = await renewLeases(this.vital, renewals, this.kit.settings.leaseMs).catch((error: unknown) => {
       throw new RpcFailure(this.toError(error));
     });
-    const pace = paceOf(performance.now());
+    const pace = new Pace(following, isAsked);
     const answers = await Promise.all(
-      runs.map(async ({ items, following }) => {
+      runs.map(async ({ items }): Promise<RunAnswer> => {
         const only = items[0];
         if (only && isRenewal(only) && items.length === 1) return { replies: [renewed.get(only) ?? { reply: refused('unknown_run') }] };
-        return { replies: await this.runItems(items, following, pace) };
+        return this.runItems(items, pace);
       }),
     );
     // Nobody could be served: said of the frame as a whole, so that the client sends it again and no outcome in hand is lost.
@@ -95,30 +98,33 @@ export class FrameRunner {
     return { v: 1, runs: answers } as unknown as FrameReply;
   }
 
-  private async runItems(items: readonly FrameItem[], following = 0, pace = paceOf(performance.now())): Promise<ItemReply[]> {
+  private async runItems(items: readonly FrameItem[], pace: Pace): Promise<RunAnswer> {
     const read = readItems(items);
-    if ('error' in read) return [read];
+    if ('error' in read) return { replies: [read] };
     const only = items[0];
-    if (only && isRenewal(only)) return [await this.renewAlone(only)];
+    if (only && isRenewal(only)) return { replies: [await this.renewAlone(only)] };
     return this.oneAtATime.do(read.runId, async () => {
-      const answers = await this.commit({ runId: read.runId, items });
+      const replies = await this.commit({ runId: read.runId, items });
       if (only?.pattern === 'automation.runtime.run.prepare') this.queues.noteClaim();
-      const stood = only && stoodAt(only.data, answers[0]);
-      return stood ? this.goOn(stood, answers, following, pace) : answers;
+      const frameStep = only && frameStepOf(only.data, replies[0]);
+      return frameStep ? this.goOn(frameStep, replies, pace) : { replies };
     });
   }
 
-  /** What follows the items is answered behind them, the last step of it. A step that nobody could serve leaves the frame unanswered: sent again, it goes on there. */
-  private async goOn(stood: StepRef & { runId: string }, answers: ItemReply[], following: number, pace: Pace): Promise<ItemReply[]> {
-    let last = answers;
-    for (let left = following; left > 0 && !pace.isAwaited && performance.now() < pace.lastStartMs; left -= 1) {
-      const items = followingItems(stood, last);
+  /**
+   * Goes on with the run while it may. A step that nobody could serve, or that somebody else has taken (the frame came a second time, to another
+   * backend), leaves the frame unanswered: sent again, it is answered with where the run stands, and goes on there.
+   */
+  private async goOn(frameStep: FrameStep, replies: ItemReply[], pace: Pace): Promise<RunAnswer> {
+    let last = replies;
+    for (let nth = 1; pace.allows(nth); nth += 1) {
+      const items = followingItems(frameStep, last);
       if (!items) break;
-      last = await this.commit({ runId: stood.runId, items, stood });
-      if (isUnavailable(last[0])) return last;
+      last = await this.commit({ runId: frameStep.runId, items, frameStep });
+      if (isUnavailable(last[0]) || isRefusal(last[0])) return { replies: [{ error: { code: 'unavailable', detail: ERRORS.unavailable.title } }] };
     }
-    pace.isAwaited ||= isWorkersTurn(last);
-    return last === answers ? answers : [...answers, ...last];
+    pace.note(last);
+    return last === replies ? { replies } : { replies, followed: last };
   }
 
   /** Handles the items of a run in one commit. */
@@ -211,17 +217,17 @@ export class FrameRunner {
     });
   }
 
-  private async handleInOrder(checkpoint: Checkpoint, { items, stood }: RunItems): Promise<ItemReply[]> {
+  private async handleInOrder(checkpoint: Checkpoint, { items, frameStep }: RunItems): Promise<ItemReply[]> {
     const replies: ItemReply[] = [];
     let at: { epoch: number; seq: number } | undefined;
     for (const { pattern, data } of items) {
       const request = { ...at, ...data };
       // Who shares the transaction leaves it with a failed item, and nothing of it is kept.
-      const held = checkpoint.group.isShared ? null : snapshot(checkpoint);
+      const before = checkpoint.group.isShared ? null : snapshot(checkpoint);
       const handled = await this.handle(checkpoint, pattern, request);
       if (!handled.ok) {
-        if (held === null) throw handled.error;
-        restore(checkpoint, held);
+        if (before === null) throw handled.error;
+        restore(checkpoint, before);
         replies.push({ error: this.toError(handled.error) });
         break;
       }
@@ -231,9 +237,9 @@ export class FrameRunner {
       if (reply.kind === 'refused' || reply.kind === 'rests' || reply.kind === 'not_due' || reply.kind === 'held') break;
     }
     // Only what changed the run is a frame whose repeat must be known.
-    const known = stood ?? stoodAt(items[0]?.data ?? {}, replies[0]);
-    if (known && (checkpoint.isRunChanged || checkpoint.written.size > 0)) {
-      changeRun(checkpoint, { lastClaimId: known.claimId, lastEpoch: known.epoch, lastSeq: known.seq });
+    const last = frameStep ?? frameStepOf(items[0]?.data ?? {}, replies[0]);
+    if (last && (checkpoint.isRunChanged || checkpoint.written.size > 0)) {
+      changeRun(checkpoint, { lastClaimId: last.claimId, lastEpoch: last.epoch, lastSeq: last.seq });
     }
     return replies;
   }
@@ -280,6 +286,10 @@ function pointsAfter(replies: readonly ItemReply[]): FailPoint[] {
         return [];
     }
   });
+}
+
+function isRefusal(answer: ItemReply | undefined): boolean {
+  return answer !== undefined && 'reply' in answer && answer.reply.kind === 'refused';
 }
 
 function isUnavailable(answer: ItemReply | undefined): boolean {

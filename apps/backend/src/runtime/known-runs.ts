@@ -16,20 +16,14 @@ const MAX_CHARS = 2_000;
 
 /**
  * The running runs that this backend wrote last, so that the next frame of one need not read what the last frame has written. What is kept is never taken
- * for true by itself: it is given out only for the row under lock that bears the same stamp, the transaction that wrote it (xmin), and whoever writes
+ * for true by itself: it is taken only for the row under lock that bears the same stamp, the transaction that wrote it (xmin), and whoever writes
  * a run's attempts writes its row too. So it does not matter who else writes, or whether another backend does; then the run is read anew.
  */
 export class KnownRuns {
   /** In the order of writing, the latest at the end. */
   private readonly known = new Map<string, KnownRun>();
 
-  /** Epoch and seq tell it also from the row of a Postgres that lost commits and gives their numbers out a second time. */
-  get({ id, stamp, epoch, seq }: LockedRow): KnownRun | undefined {
-    const known = this.known.get(id);
-    return known?.stamp === stamp && known.run.epoch === epoch && known.run.seq === seq ? known : undefined;
-  }
-
-  /** What is known of a run, if it still holds: what is read before the lock that tells may be chosen by it. */
+  /** What is known of a run. Good only for the row under lock that it is of (`isRowOf`). */
   peek(id: string): KnownRun | undefined {
     return this.known.get(id);
   }
@@ -48,6 +42,11 @@ export class KnownRuns {
       if (!oldest.done) this.known.delete(oldest.value);
     }
   }
+}
+
+/** Is it the row as it was locked? Epoch and seq tell it also from the row of a Postgres that lost commits and gives their numbers out a second time. */
+export function isRowOf({ run, stamp }: KnownRun, locked: LockedRow): boolean {
+  return stamp === locked.stamp && run.epoch === locked.epoch && run.seq === locked.seq;
 }
 
 function isSmall(value: unknown): boolean {

@@ -37,6 +37,7 @@ export class Reads {
   /** What is being done by somebody who has the connection for himself. */
   private alone: Promise<unknown> = Promise.resolve();
   private readonly wanted = new Map<string, Promise<boolean>>();
+  private readonly versionsRead = new Map<string, Promise<Version>>();
 
   constructor(private readonly tx: Tx) {}
 
@@ -64,9 +65,13 @@ export class Reads {
   /** Is the run the one that tries out a target? */
   readonly isProbe = this.byKey((runIds) => this.pairs<true>(PROBES, runIds));
 
-  /** A published version, which most often needs no statement. */
+  /** A published version, which most often needs no statement; otherwise one for all who ask. */
   async version(versions: VersionReader, versionId: string): Promise<Version> {
-    return versions.peek(versionId) ?? this.after(() => versions.get(this.tx, versionId));
+    const known = versions.peek(versionId);
+    if (known) return known;
+    const read = this.versionsRead.get(versionId) ?? this.after(() => versions.get(this.tx, versionId));
+    this.versionsRead.set(versionId, read);
+    return read;
   }
 
   /** Is there anything that an event of this type could start or wake? Asked once a transaction. */
@@ -77,8 +82,8 @@ export class Reads {
   }
 
   /**
-   * Runs what takes several statements when all that was begun before is through, and lets nobody else's in between: a savepoint of it would take
-   * theirs along.
+   * Runs what takes several statements: behind those that were given before, and with nobody else's in between, for a savepoint of it would take theirs
+   * along.
    */
   inTurn<Result>(work: () => Promise<Result>): Promise<Result> {
     const result = this.after(work);

@@ -113,12 +113,12 @@ export class RpcServer extends Server implements CustomTransportStrategy {
       socket.destroy();
       return;
     }
-    const handling = this.answer(packet, calm).then((answer) => this.reply(socket, packet.id, answer));
+    const handling = this.answer(packet, { calm, isAsked: () => !socket.destroyed }).then((answer) => this.reply(socket, packet.id, answer));
     this.inFlight.add(handling);
     void handling.finally(() => this.inFlight.delete(handling));
   }
 
-  private async answer(packet: Packet, calm: () => void): Promise<{ reply: unknown } | { error: RpcError }> {
+  private async answer(packet: Packet, { calm, isAsked }: { calm: () => void; isAsked: () => boolean }): Promise<{ reply: unknown } | { error: RpcError }> {
     try {
       if (verify(packet, { secrets: this.rpc.secrets, now: Date.now(), nonces: this.nonces }) !== 'ok') return errorOf('unauthenticated');
       calm();
@@ -131,7 +131,7 @@ export class RpcServer extends Server implements CustomTransportStrategy {
         const [issue] = data.error.issues;
         return { error: { code: 'invalid', detail: `${issue?.path.join('.') || 'data'}: ${issue?.message ?? 'not valid'}`.slice(0, 500) } };
       }
-      return { reply: await firstValueFrom(this.transformToObservable(await handler(data.data, { pattern: packet.pattern }))) };
+      return { reply: await firstValueFrom(this.transformToObservable(await handler(data.data, { pattern: packet.pattern, isAsked }))) };
     } catch (error) {
       return this.toError(error);
     }

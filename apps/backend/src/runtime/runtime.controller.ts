@@ -26,8 +26,8 @@ export class RuntimeController {
   ) {}
 
   @MessagePattern(FRAME_PATTERN)
-  async frame(@Payload() { worker, runs }: Frame): Promise<FrameReply> {
-    const [workers, answer] = await Promise.all([worker && this.note(worker), this.runner.frame(runs)]);
+  async frame(@Payload() { worker, ...frame }: Frame, @Ctx() { isAsked }: { isAsked: () => boolean }): Promise<FrameReply> {
+    const [workers, answer] = await Promise.all([worker && this.note(worker), this.runner.frame(frame, isAsked)]);
     return { ...answer, ...(workers ? { workers } : {}) };
   }
 

@@ -22,28 +22,23 @@ function start() {
   return { told, asked, held };
 }
 
-test('while nothing else is being taken in, they are told at once', () => {
+test('they are held, and told together when they are released', () => {
   const { told, held } = start();
-  held.while(() => false).tell(outbox('a'));
-  expect(told).toEqual([['a']]);
-});
-
-test('while more is being taken in they are held, and told together by the first that is alone', () => {
-  const { told, held } = start();
-  held.while(() => true).tell(outbox('a', 'b'));
-  held.while(() => true).tell(outbox('c'));
+  held.tell(outbox('a', 'b'));
+  held.tell(outbox('c'));
   expect(told).toEqual([]);
-  held.while(() => false).tell(outbox('d'));
-  expect(told).toEqual([['a', 'b', 'c', 'd']]);
+  held.release();
+  expect(told).toEqual([['a', 'b', 'c']]);
+  held.release();
   vi.advanceTimersByTime(10_000);
   expect(told).toHaveLength(1);
 });
 
 test('none is held longer than half a second', () => {
   const { told, held } = start();
-  held.while(() => true).tell(outbox('a'));
+  held.tell(outbox('a'));
   vi.advanceTimersByTime(300);
-  held.while(() => true).tell(outbox('b'));
+  held.tell(outbox('b'));
   vi.advanceTimersByTime(199);
   expect(told).toEqual([]);
   vi.advanceTimersByTime(1);
@@ -53,22 +48,22 @@ test('none is held longer than half a second', () => {
 test('not many more than 500 are held', () => {
   const { told, held } = start();
   const many = Array.from({ length: 250 }, (_, nth) => `run-${nth}`);
-  held.while(() => true).tell(outbox(...many));
+  held.tell(outbox(...many));
   expect(told).toEqual([]);
-  held.while(() => true).tell(outbox(...many));
+  held.tell(outbox(...many));
   expect(told.map(({ length }) => length)).toEqual([500]);
 });
 
 test('mail is told at once', () => {
   const told: Outbox[] = [];
   const held = new HeldWakeUps({ tell: (one) => void told.push(one), takes: () => true });
-  held.while(() => true).tell({ wakeUps: [wakeUp('a')], mail: [{ messageId: 'm', try: 1 }] });
+  held.tell({ wakeUps: [wakeUp('a')], mail: [{ messageId: 'm', try: 1 }] });
   expect(told).toEqual([{ wakeUps: [], mail: [{ messageId: 'm', try: 1 }] }]);
 });
 
 test('whether the queue takes one more is asked with those that are held', () => {
   const { asked, held } = start();
-  held.while(() => true).tell(outbox('a', 'b'));
-  expect(held.while(() => true).takes({ workflowId: 'w', planned: 3, isDelayed: false })).toBe(true);
+  held.tell(outbox('a', 'b'));
+  expect(held.takes({ workflowId: 'w', planned: 3, isDelayed: false })).toBe(true);
   expect(asked).toEqual([5]);
 });

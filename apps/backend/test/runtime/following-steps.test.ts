@@ -1,14 +1,16 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { createBackend } from '../../src/create-backend.js';
 import { rows } from '../../src/database/sql.js';
-import { followingItems, isWorkersTurn, stoodAt } from '../../src/runtime/following-step.js';
+import { followingItems, frameStepOf, isWorkersTurn, Pace } from '../../src/runtime/following-step.js';
 import { type BackendForTest, backendForTest } from '../backend-for-test.js';
 import { type HandItem, HandWorker, line, publish, send, startRun, tag, wait } from './hand-worker.js';
 
 /** The steps that the backend goes on with by itself inside a frame. */
+const SETTINGS = { AUTOMATIONS_SWEEP_INTERVAL_MS: '100000', AUTOMATIONS_LEASE_MS: '60000', EGRESS_ALLOW: '127.0.0.1:9' };
 let onward: BackendForTest;
 let worker: HandWorker;
 beforeAll(async () => {
-  onward = await backendForTest({ AUTOMATIONS_SWEEP_INTERVAL_MS: '100000', AUTOMATIONS_LEASE_MS: '60000', EGRESS_ALLOW: '127.0.0.1:9' });
+  onward = await backendForTest(SETTINGS);
   worker = new HandWorker(onward);
 });
 afterAll(async () => {
@@ -32,9 +34,9 @@ async function beginItems(runId: string): Promise<HandItem[]> {
 
 test("a run whose steps are all the backend's own goes to its end in one frame, each step in a commit of its own", async () => {
   const { runId, contactId } = await startRun(onward, await publish(onward, line(tag('a'), tag('b'), tag('c'))));
-  const [replies] = await worker.frameOf({ items: await beginItems(runId), following: 10 });
-  expect(kinds(replies)).toEqual(['claimed', 'plan', 'attempt', 'outcome', 'rests']);
-  expect(replies?.at(-1)).toMatchObject({ state: 'succeeded' });
+  const [answer] = await worker.frameOf(10, await beginItems(runId));
+  expect(kinds(answer?.replies)).toEqual(['claimed', 'plan', 'attempt', 'outcome']);
+  expect(answer?.followed).toMatchObject([{ kind: 'rests', state: 'succeeded' }]);
   expect(await worker.run(runId)).toMatchObject({ state: 'succeeded', epoch: 1 });
   expect(await doneSeqs(runId)).toEqual([1, 2, 3, 4, 5]);
   const written = await rows<{ stamp: string }>(onward.source, `SELECT xmin AS stamp FROM attempts WHERE run_id = $1 AND node = ANY('{a,b,c}') ORDER BY seq`, [
@@ -50,33 +52,35 @@ test("a run whose steps are all the backend's own goes to its end in one frame, 
 
 test('no more steps follow than were asked for, and the last is answered behind the items', async () => {
   const { runId } = await startRun(onward, await publish(onward, line(tag('a'), tag('b'), tag('c'), tag('d'))));
-  const [replies] = await worker.frameOf({ items: await beginItems(runId), following: 2 });
-  expect(kinds(replies)).toEqual(['claimed', 'plan', 'attempt', 'outcome', 'advanced', 'attempt', 'outcome']);
-  expect(replies?.at(-2)).toMatchObject({ seq: 4, node: 'c' });
+  const [answer] = await worker.frameOf(2, await beginItems(runId));
+  expect(kinds(answer?.replies)).toEqual(['claimed', 'plan', 'attempt', 'outcome']);
+  expect(kinds(answer?.followed)).toEqual(['advanced', 'attempt', 'outcome']);
+  expect(answer?.followed?.[1]).toMatchObject({ seq: 4, node: 'c' });
   expect(await worker.run(runId)).toMatchObject({ state: 'running', node: 'c', seq: 4 });
 });
 
 test('a frame that asks for nothing to follow is followed by nothing', async () => {
   const { runId } = await startRun(onward, await publish(onward, line(tag('a'), tag('b'))));
-  const [replies] = await worker.frameOf({ items: await beginItems(runId) });
-  expect(kinds(replies)).toEqual(['claimed', 'plan', 'attempt', 'outcome']);
+  const [answer] = await worker.frameOf(0, await beginItems(runId));
+  expect(kinds(answer?.replies)).toEqual(['claimed', 'plan', 'attempt', 'outcome']);
+  expect(answer?.followed).toBeUndefined();
   expect(await worker.run(runId)).toMatchObject({ node: 'a' });
 });
 
 test("it ends at the step that is the worker's: a request to send, a wait", async () => {
   const called = await startRun(onward, await publish(onward, line(tag('a'), send('call'), tag('b'))));
   const waited = await startRun(onward, await publish(onward, line(tag('a'), wait('rest', '1h'), tag('b'))));
-  const [toSend] = await worker.frameOf({ items: await beginItems(called.runId), following: 10 });
-  expect(kinds(toSend)).toEqual(['claimed', 'plan', 'attempt', 'outcome', 'advanced', 'attempt', 'send']);
-  const [toWait] = await worker.frameOf({ items: await beginItems(waited.runId), following: 10 });
-  expect(toWait?.at(-1)).toMatchObject({ kind: 'outcome', outcome: { kind: 'wait' } });
+  const [toSend] = await worker.frameOf(10, await beginItems(called.runId));
+  expect(kinds(toSend?.followed)).toEqual(['advanced', 'attempt', 'send']);
+  const [toWait] = await worker.frameOf(10, await beginItems(waited.runId));
+  expect(toWait?.followed?.at(-1)).toMatchObject({ kind: 'outcome', outcome: { kind: 'wait' } });
 });
 
 test('once one run of a frame waits for its worker no other of it goes on', async () => {
   const called = await startRun(onward, await publish(onward, line(send('call'))));
   const tagged = await startRun(onward, await publish(onward, line(...Array.from({ length: 40 }, (_, nth) => tag(`t${nth}`)))));
-  const replies = await worker.frameOf({ items: await beginItems(called.runId), following: 50 }, { items: await beginItems(tagged.runId), following: 50 });
-  expect(replies[0]?.at(-1)).toMatchObject({ kind: 'send' });
+  const [answer] = await worker.frameOf(50, await beginItems(called.runId), await beginItems(tagged.runId));
+  expect(answer?.replies.at(-1)).toMatchObject({ kind: 'send' });
   expect(await worker.run(tagged.runId)).toMatchObject({ state: 'running' });
 });
 
@@ -84,10 +88,10 @@ describe('the frame sent again after the backend had gone on', () => {
   test('that began the run is answered with the step the run stands on, and nothing is done twice', async () => {
     const { runId } = await startRun(onward, await publish(onward, line(tag('a'), tag('b'), send('call'))));
     const items = await beginItems(runId);
-    const [first] = await worker.frameOf({ items, following: 10 });
+    const [first] = await worker.frameOf(10, items);
     const state = await everything(runId);
-    const [again] = await worker.frameOf({ items, following: 10 });
-    expect(again?.at(-1)).toEqual(first?.at(-1));
+    const [again] = await worker.frameOf(10, items);
+    expect(again?.replies.at(-1)).toEqual(first?.followed?.at(-1));
     expect(await everything(runId)).toEqual(state);
   });
 
@@ -102,11 +106,11 @@ describe('the frame sent again after the backend had gone on', () => {
       ['execute', ref],
     ];
     // The answer to this one, and to all that followed, was lost.
-    await worker.frameOf({ items, following: 2 });
+    await worker.frameOf(2, items);
     expect(await worker.run(runId)).toMatchObject({ node: 'c', seq: 5 });
-    const [again] = await worker.frameOf({ items, following });
-    expect(kinds(again).slice(0, 4)).toEqual(['recorded', 'advanced', 'attempt', 'outcome']);
-    expect(again?.[2]).toMatchObject({ seq: 5, node: 'c', outcome: { kind: 'done' } });
+    const [again] = await worker.frameOf(following, items);
+    expect(kinds(again?.replies)).toEqual(['recorded', 'advanced', 'attempt', 'outcome']);
+    expect(again?.replies[2]).toMatchObject({ seq: 5, node: 'c', outcome: { kind: 'done' } });
     expect(await worker.run(runId)).toMatchObject(following === 0 ? { node: 'c', seq: 5 } : { node: 'last', seq: 6 });
     expect((await worker.attempts(runId)).map(({ seq, n }) => `${seq}/${n}`)).toEqual(['1/1', '2/1', '3/1', '4/1', '5/1', ...(following === 0 ? [] : ['6/1'])]);
   });
@@ -114,17 +118,37 @@ describe('the frame sent again after the backend had gone on', () => {
   test('while it still goes on waits for it', async () => {
     const { runId } = await startRun(onward, await publish(onward, line(...Array.from({ length: 6 }, (_, nth) => tag(`t${nth}`)), send('call'))));
     const items = await beginItems(runId);
-    const [[first], [again]] = await Promise.all([worker.frameOf({ items, following: 10 }), worker.frameOf({ items, following: 10 })]);
-    expect(first?.at(-1)).toMatchObject({ kind: 'send' });
-    expect(again?.at(-1)).toEqual(first?.at(-1));
+    const [[first], [again]] = await Promise.all([worker.frameOf(10, items), worker.frameOf(10, items)]);
+    expect(first?.followed?.at(-1)).toMatchObject({ kind: 'send' });
+    expect(again?.replies.at(-1)).toEqual(first?.followed?.at(-1));
     expect((await worker.attempts(runId)).every(({ n }) => n === 1)).toBe(true);
+  });
+
+  test('to another backend, while the first still goes on, is answered in the end with where the run stands', async () => {
+    const other = await createBackend({ ...onward.settings, port: 0, rpcPort: 0 });
+    const second = new HandWorker({ ...onward, backend: other });
+    try {
+      const nodes = Array.from({ length: 30 }, (_, nth) => tag(`t${nth}`));
+      const { runId } = await startRun(onward, await publish(onward, line(...nodes, send('call'))));
+      const items = await beginItems(runId);
+      const answers = await Promise.all([worker.frameOf(50, items), second.frameOf(50, items)]);
+      for (const [answer] of answers) {
+        const last = (answer?.followed ?? answer?.replies)?.at(-1);
+        expect(['send', 'outcome', 'error']).toContain(last?.kind);
+        if (last?.kind === 'error') expect(last).toMatchObject({ code: 'unavailable' });
+      }
+      expect((await worker.attempts(runId)).every(({ n }) => n === 1)).toBe(true);
+    } finally {
+      second.close();
+      await other.close();
+    }
   });
 });
 
-test('a step that fails for good on the way is told of as the rest it is', async () => {
+test('a step that fails on the way is answered as the outcome it is, and judged by the worker', async () => {
   const { runId } = await startRun(onward, await publish(onward, line(tag('a'), tag('b', '{{ contact.attributes.nobody.has }}'), tag('c'))));
-  const [replies] = await worker.frameOf({ items: await beginItems(runId), following: 10 });
-  expect(replies?.at(-1)).toMatchObject({ kind: 'outcome', outcome: { kind: 'failed' } });
+  const [answer] = await worker.frameOf(10, await beginItems(runId));
+  expect(answer?.followed?.at(-1)).toMatchObject({ kind: 'outcome', outcome: { kind: 'failed' } });
   expect(await worker.run(runId)).toMatchObject({ state: 'running', node: 'b' });
 });
 
@@ -153,12 +177,23 @@ describe('what follows', () => {
   });
 
   test('a frame is known by the step it was given, or claimed', () => {
-    expect(stoodAt(stood, undefined)).toEqual(stood);
-    expect(stoodAt({ runId: 'r', claimId: 'c', callId: 1 }, { reply: { kind: 'claimed', epoch: 4, seq: 9, node: 'a', leaseMs: 1 } })).toEqual({
+    expect(frameStepOf(stood, undefined)).toEqual(stood);
+    expect(frameStepOf({ runId: 'r', claimId: 'c', callId: 1 }, { reply: { kind: 'claimed', epoch: 4, seq: 9, node: 'a', leaseMs: 1 } })).toEqual({
       ...stood,
       epoch: 4,
       seq: 9,
     });
-    expect(stoodAt({ runId: 'r', claimId: 'c', callId: 1 }, { reply: { kind: 'held' } })).toBeNull();
+    expect(frameStepOf({ runId: 'r', claimId: 'c', callId: 1 }, { reply: { kind: 'held' } })).toBeNull();
+  });
+
+  test('goes on for so many steps, while nobody waits for his worker and somebody for the answer', () => {
+    let isAsked = true;
+    const pace = new Pace(2, () => isAsked);
+    expect([1, 2, 3].map((nth) => pace.allows(nth))).toEqual([true, true, false]);
+    isAsked = false;
+    expect(pace.allows(1)).toBe(false);
+    isAsked = true;
+    pace.note([attempt, outcomeOf('done')]);
+    expect(pace.allows(1)).toBe(false);
   });
 });

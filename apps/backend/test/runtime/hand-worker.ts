@@ -92,17 +92,20 @@ export class HandWorker {
 
   /** One frame of one run; answers its replies (an error as `{ kind: 'error', code }`). */
   async frame(...items: HandItem[]): Promise<HandReply[]> {
-    const [replies] = await this.frameOf({ items });
-    return replies ?? [];
+    const [answer] = await this.frameOf(0, items);
+    return answer?.replies ?? [];
   }
 
-  /** One frame of many runs; `following`: with so many steps the backend may go on. */
-  async frameOf(...runs: { items: HandItem[]; following?: number }[]): Promise<HandReply[][]> {
+  /** One frame of many runs; with `following` steps at most the backend may go on. Answers of each run what its items came to, and the last step that followed. */
+  async frameOf(following: number, ...runs: HandItem[][]): Promise<{ replies: HandReply[]; followed?: HandReply[] }[]> {
     const answer = await callFrame(this.client, {
       v: 1,
-      runs: runs.map(({ items, ...run }) => ({ ...run, items: items.map(([name, data]) => ({ pattern: NAMES[name], data: handedOut(data) })) })),
+      following,
+      runs: runs.map((items) => ({ items: items.map(([name, data]) => ({ pattern: NAMES[name], data: handedOut(data) })) })),
     });
-    return answer.runs.map(({ replies }) => replies.map((one) => ('error' in one ? { kind: 'error', ...one.error } : (one.reply as { kind: string }))));
+    const read = (one: (typeof answer.runs)[number]['replies'][number]) =>
+      'error' in one ? { kind: 'error', ...one.error } : (one.reply as unknown as HandReply);
+    return answer.runs.map(({ replies, followed }) => ({ replies: replies.map(read), ...(followed && { followed: followed.map(read) }) }));
   }
 
   /** The claim of a run as its wake-up would have it. */

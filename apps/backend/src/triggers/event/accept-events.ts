@@ -5,7 +5,7 @@ import type { ContactInput } from '../../contacts/contact-input.js';
 import { type Draft, findContacts, mergeContacts, tooManyAttributes, type Upsert } from '../../contacts/upsert-contact.js';
 import { newId } from '../../database/new-id.js';
 import { KEEP_PLANS, prepared, type Tx } from '../../database/sql.js';
-import { type Dispatch, type EmittedEvent, EventBus } from '../../events/event-bus.js';
+import { type Dispatch, type EmittedEvent, EventBus, type Listeners } from '../../events/event-bus.js';
 import { storeEvents } from '../../events/store-events.js';
 import { Problem } from '../../http/problem.js';
 import { readAccepted } from './read-accepted.js';
@@ -40,6 +40,8 @@ export async function acceptEvents(
   { bus, failPoints, onFault }: { bus: EventBus; failPoints: FailPoints; onFault: 'refuse' | 'throw' },
 ): Promise<EventAnswer[]> {
   const asked = inputs.map((input): Asked => ({ input, id: input.id ?? newId(), bodyHash: hashOf(input) }));
+  const types = [...new Set([...inputs.map(({ type }) => type), ...CONTACT_EVENTS])];
+  const askListeners = () => bus.listening.listenersOf(tx, types);
   // All that can be asked before anything is known, in one go.
   const [, accepted, found, listeners] = await Promise.all([
     prepared(tx, `SELECT ${KEEP_PLANS}`, []),
@@ -51,14 +53,16 @@ export async function acceptEvents(
       tx,
       inputs.flatMap(({ contact }) => contact ?? []),
     ),
-    bus.listening.listenersOf(tx, [...new Set([...inputs.map(({ type }) => type), ...CONTACT_EVENTS])]),
+    askListeners(),
   ]);
   const unknown = firstOfEachId(asked.filter(({ id }) => !accepted.has(id)));
   const fresh = await mergeTheirContacts(tx, unknown, found);
   // While the first of an id is refused, its repeat is none: it may be taken.
   if (fresh.size < unknown.length && unknown.length < asked.length) throw tooManyAttributes();
 
-  const isNew = await storeAndDispatch(tx, [...fresh.values()]);
+  // Who changed a contact may have waited for its lock, and workflows may have been paused or published meanwhile.
+  const hasWaited = [...fresh.values()].some(({ change }) => change !== null);
+  const isNew = await storeAndDispatch(tx, [...fresh.values()], hasWaited ? await askListeners() : listeners);
   return asked.map((one): EventAnswer => {
     const known = accepted.get(one.id);
     if (!known) return { refused: tooManyAttributes() };
@@ -68,7 +72,7 @@ export async function acceptEvents(
   });
 
   /** Writes the rows and what follows from them; notes in `accepted` what became of each, and answers the ids that are new. */
-  async function storeAndDispatch(tx: Tx, all: readonly Fresh[]): Promise<Set<string>> {
+  async function storeAndDispatch(tx: Tx, all: readonly Fresh[], listeners: Listeners): Promise<Set<string>> {
     const events = all.flatMap(({ event, change }) => (change && listeners.want(change.type) ? [change, event] : [event]));
     const stored = await storeEvents(tx, events);
     await readTakenMeanwhile(

@@ -1,5 +1,5 @@
 import { FailPoints } from '@onward/wire/fail-points';
-import { Inject, Injectable } from '@nestjs/common';
+import { Inject, Injectable, type OnModuleDestroy } from '@nestjs/common';
 import type { Logger } from 'pino';
 import { DataSource, QueryFailedError } from 'typeorm';
 import { databaseFault } from '../../database/database-fault.js';
@@ -28,7 +28,7 @@ const RETRY_AFTER_SECONDS = 1;
  * was taken, since a commit may have been cut. An id of the emitter's own makes sending again safe.
  */
 @Injectable()
-export class EventIntake {
+export class EventIntake implements OnModuleDestroy {
   constructor(
     private readonly source: DataSource,
     private readonly queues: Queues,
@@ -44,11 +44,15 @@ export class EventIntake {
     max: MAX_TOGETHER,
     weightOf: (inputs) => inputs.length,
     flush: async (lists, isBusy) => {
-      const answers = await this.take(lists.flat(), 'throw', isBusy);
-      let from = 0;
-      return lists.map(({ length }) => answers.slice(from, (from += length)));
+      try {
+        const answers = await this.take(lists.flat(), 'throw');
+        let from = 0;
+        return lists.map(({ length }) => answers.slice(from, (from += length)));
+      } finally {
+        if (!isBusy()) this.wakeUps.release();
+      }
     },
-    alone: (inputs, cause) => this.takeEach(inputs, cause),
+    alone: (inputs, cause) => this.takeEach(inputs, cause).finally(() => this.wakeUps.release()),
     isForAll: isAway,
     full: {
       weight: MAX_WAITING,
@@ -56,8 +60,13 @@ export class EventIntake {
     },
   });
 
-  private take(inputs: readonly EventInput[], onFault: 'refuse' | 'throw', isBusy: () => boolean): Promise<EventAnswer[]> {
-    return transactAndTell(this.source, this.wakeUps.while(isBusy), (tx) => acceptEvents(tx, inputs, { bus: this.bus, failPoints: this.failPoints, onFault }));
+  /** The queue is still open then. */
+  onModuleDestroy(): void {
+    this.wakeUps.release();
+  }
+
+  private take(inputs: readonly EventInput[], onFault: 'refuse' | 'throw'): Promise<EventAnswer[]> {
+    return transactAndTell(this.source, this.wakeUps, (tx) => acceptEvents(tx, inputs, { bus: this.bus, failPoints: this.failPoints, onFault }));
   }
 
   /** Each event in a transaction of its own. One that was alone before is tried again only where savepoints may help it. */
@@ -72,7 +81,7 @@ export class EventIntake {
         continue;
       }
       try {
-        answers.push(...(await this.take([input], 'refuse', () => false)));
+        answers.push(...(await this.take([input], 'refuse')));
       } catch (thrown) {
         const error = thrown instanceof Error ? thrown : new Error(String(thrown));
         if (isAway(error)) away = error;

@@ -5,32 +5,31 @@ const HELD_FOR_MS = 500;
 const MAX_HELD = 500;
 
 /**
- * While more events come than can be taken in at once, the runs they start are told to the queue by hundreds and not by the handful: they are moved at a
- * fraction of the cost then, and the events are accepted sooner. Nothing is held as soon as no event waits. What is lost while it is held the sweeper finds.
+ * Holds what the queue is to be told until `release`: while more events come than can be taken in at once, the runs they start are told to it by
+ * hundreds and not by the handful. They are moved at a fraction of the cost then, and the events are accepted sooner. What is lost while it is held
+ * the sweeper finds.
  */
-export class HeldWakeUps {
+export class HeldWakeUps implements Teller {
   private held: Outbox['wakeUps'] = [];
-  private release: NodeJS.Timeout | undefined;
+  private timer: NodeJS.Timeout | undefined;
 
   constructor(private readonly teller: Teller) {}
 
-  /** A teller for one transaction; `isBusy` is asked once it has committed. */
-  while(isBusy: () => boolean): Teller {
-    return {
-      takes: ({ planned, ...ask }) => this.teller.takes({ ...ask, planned: planned + this.held.length }),
-      tell: ({ wakeUps, mail }) => {
-        this.held.push(...wakeUps);
-        if (mail.length > 0) this.teller.tell({ wakeUps: [], mail });
-        if (!isBusy() || this.held.length >= MAX_HELD) this.tell();
-        else this.release ??= setTimeout(() => this.tell(), HELD_FOR_MS);
-      },
-    };
+  takes({ planned, ...ask }: Parameters<Teller['takes']>[0]): boolean {
+    return this.teller.takes({ ...ask, planned: planned + this.held.length });
+  }
+
+  tell({ wakeUps, mail }: Outbox): void {
+    if (mail.length > 0) this.teller.tell({ wakeUps: [], mail });
+    this.held.push(...wakeUps);
+    if (this.held.length >= MAX_HELD) this.release();
+    else if (this.held.length > 0) this.timer ??= setTimeout(() => this.release(), HELD_FOR_MS);
   }
 
   /** Tells what is held, now. */
-  tell(): void {
-    clearTimeout(this.release);
-    this.release = undefined;
+  release(): void {
+    clearTimeout(this.timer);
+    this.timer = undefined;
     const wakeUps = this.held;
     this.held = [];
     if (wakeUps.length > 0) this.teller.tell({ wakeUps, mail: [] });
