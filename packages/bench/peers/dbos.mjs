@@ -5,14 +5,18 @@
 import { DBOS } from '@dbos-inc/dbos-sdk';
 import { firstState, inFlight, STEPS, trivialStep } from './trivial-step.mjs';
 
-export async function start({ variant, postgresUrl, onRunEnded }) {
+export async function start({ variant, postgresUrl, onFirstStep, onRunEnded }) {
   DBOS.setConfig({ name: 'bench', systemDatabaseUrl: postgresUrl, logLevel: 'error', systemDatabasePoolSize: 20 });
   const workflow = DBOS.registerWorkflow(
     async (input) => {
       let state = input;
       for (let nth = 0; nth < STEPS; nth += 1) {
         const before = state;
-        state = await DBOS.runStep(async () => trivialStep(before, nth), { name: `s${nth}` });
+        const step = async () => {
+          if (nth === 0) onFirstStep(input.id);
+          return trivialStep(before, nth);
+        };
+        state = await DBOS.runStep(step, { name: `s${nth}` });
       }
       if (variant === 'queue') onRunEnded();
       return state;

@@ -64,7 +64,38 @@ export async function burstOnPeer(name: PeerName, plan: PeerPlan): Promise<PeerB
 }
 
 /** Starts the peer on a database of its own, warms it, measures so many runs, and ends it. `engine` is the name of its file. */
-export async function runOnPeer(engine: string, variant: string, { servers, node, runs, warmUpRuns = WARM_UP_RUNS }: PeerPlan): Promise<RunsOfPeer> {
+export function runOnPeer(engine: string, variant: string, plan: PeerPlan): Promise<RunsOfPeer> {
+  return withPeer(engine, variant, plan, async (child) => {
+    await ask(child, { command: 'prepare', runs: plan.runs });
+    let done: Record<string, unknown> = {};
+    const roots = { peer: [child.pid ?? 0], postgres: [plan.servers.postgresPid], valkey: [plan.servers.valkeyPid] };
+    const { cpuSeconds, peakBytes } = await measure({ roots, memoryOf: ['peer'] }, async () => {
+      done = await ask(child, { command: 'burst', runs: plan.runs });
+    });
+    const own = Number(done['cpuSeconds']);
+    return {
+      seconds: Number(done['seconds']),
+      cpuSeconds: { own, started: Math.max(0, cpuSeconds.peer - own), postgres: cpuSeconds.postgres, valkey: cpuSeconds.valkey },
+      peakBytes,
+    };
+  });
+}
+
+/** From the start of a run to its first step, in ms, one run every `everyMs` on a warm peer. Runs are started in the peer's own process. */
+export function trickleOnPeer(name: PeerName, { everyMs, ...plan }: PeerPlan & { everyMs: number }): Promise<number[]> {
+  const { engine, variant } = PEERS[name];
+  return withPeer(engine, variant, plan, async (child) => {
+    const { tookMs } = await ask(child, { command: 'trickle', runs: plan.runs, everyMs });
+    return tookMs as number[];
+  });
+}
+
+async function withPeer<Result>(
+  engine: string,
+  variant: string,
+  { servers, node, warmUpRuns = WARM_UP_RUNS }: PeerPlan,
+  work: (child: ChildProcess) => Promise<Result>,
+): Promise<Result> {
   const database = `bench_${engine.replaceAll('-', '_')}`;
   await dropDatabase(servers.postgresUrl, database);
   const postgresUrl = await ensureDatabase(servers.postgresUrl, database);
@@ -79,20 +110,9 @@ export async function runOnPeer(engine: string, variant: string, { servers, node
   const kill = endLater(async () => void child.kill('SIGKILL'));
   try {
     await hear(child, 'ready', READY_WITHIN_MS);
-    await ask(child, 'prepare', warmUpRuns);
-    await ask(child, 'burst', warmUpRuns);
-    await ask(child, 'prepare', runs);
-    let done: Record<string, unknown> = {};
-    const roots = { peer: [child.pid ?? 0], postgres: [servers.postgresPid], valkey: [servers.valkeyPid] };
-    const { cpuSeconds, peakBytes } = await measure({ roots, memoryOf: ['peer'] }, async () => {
-      done = await ask(child, 'burst', runs);
-    });
-    const own = Number(done['cpuSeconds']);
-    return {
-      seconds: Number(done['seconds']),
-      cpuSeconds: { own, started: Math.max(0, cpuSeconds.peer - own), postgres: cpuSeconds.postgres, valkey: cpuSeconds.valkey },
-      peakBytes,
-    };
+    await ask(child, { command: 'prepare', runs: warmUpRuns });
+    await ask(child, { command: 'burst', runs: warmUpRuns });
+    return await work(child);
   } finally {
     await end(child);
     await kill();
@@ -100,9 +120,11 @@ export async function runOnPeer(engine: string, variant: string, { servers, node
   }
 }
 
-async function ask(child: ChildProcess, command: 'prepare' | 'burst', runs: number): Promise<Record<string, unknown>> {
-  const done = hear(child, command === 'prepare' ? 'prepared' : 'done', BURST_WITHIN_MS);
-  child.send({ command, runs });
+type Command = { command: 'prepare' | 'burst'; runs: number } | { command: 'trickle'; runs: number; everyMs: number };
+
+async function ask(child: ChildProcess, command: Command): Promise<Record<string, unknown>> {
+  const done = hear(child, command.command === 'prepare' ? 'prepared' : 'done', BURST_WITHIN_MS);
+  child.send(command);
   return done;
 }
 

@@ -9,6 +9,7 @@ import { inFlight } from '../in-flight.js';
 import { emailOf, forwardStep, publish, tagSteps, writeContacts } from '../journeys.js';
 import { median, percentile } from '../median.js';
 import type { Onward } from '../onward.js';
+import { trickleOnPeer } from '../peers.js';
 import { startTarget, type TargetServer } from '../target-server.js';
 import type { Bench, Group, Sample, Target } from '../target.js';
 import { until } from '../until.js';
@@ -36,18 +37,27 @@ export const triggerLatency: Group = {
     ms('P7 p50', 'from sending an event to its first step, median', 8, 5),
     ms('P7 p99', 'from sending an event to its first step, 99 %', 40, 20),
     ms('P7 after 201 p50', 'from the answer to an event to its first step, median', null, null),
+    {
+      ...ms('P7 DBOS', 'from sending an event to its first step, median, against DBOS', null, null),
+      judged: 'ratio',
+      against: 'from a call in its own process to its first step',
+    },
   ],
-  async measure(bench) {
+  async measure(bench, wanted) {
     const all = [];
+    const dbos: number[] = [];
+    const count = bench.isQuick ? 60 : 150;
     for (let nth = 1; nth <= bench.repetitions; nth += 1) {
       bench.say(`${nth}/${bench.repetitions} trigger to first step`);
-      all.push(await measureTriggers(bench, bench.isQuick ? 60 : 150));
+      all.push(await measureTriggers(bench, count));
+      if (wanted.has('P7 DBOS')) dbos.push(median(await trickleOnPeer('dbos', { ...bench, runs: count, warmUpRuns: WARM_UP, everyMs: EVERY_MS })));
     }
     const note = `request seen by the target; ${all[0]?.sent.length ?? 0} starts`;
     return [
       { id: 'P7 p50', values: all.map(({ sent }) => median(sent)), note },
       { id: 'P7 p99', values: all.map(({ sent }) => percentile(sent, 0.99)), note },
       { id: 'P7 after 201 p50', values: all.map(({ answered }) => median(answered)) },
+      { id: 'P7 DBOS', values: dbos.length === 0 ? [] : all.map(({ sent }) => median(sent)), against: dbos },
     ];
   },
 };
