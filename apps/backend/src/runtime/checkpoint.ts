@@ -8,6 +8,7 @@ import { ATTEMPT_COLUMNS, RUN_COLUMNS } from '../runs/run-columns.js';
 import { describeState } from '../runs/describe-state.js';
 import type { FrozenRequest } from '../secrets/frozen-request.js';
 import { Group } from './group.js';
+import { readContexts } from './read-contexts.js';
 import { isRowOf, type KnownRun, type KnownRuns, type LockedRow } from './known-runs.js';
 
 /**
@@ -42,6 +43,8 @@ export type Checkpoint = {
   written: Map<string, Attempt>;
   /** What the run was started with, once it was read; null when it is gone. */
   context?: RunContext | null;
+  /** Is its contact still there? Where it was read with the run. */
+  hasContact?: boolean;
   /** Requests frozen for a step of the run. */
   frozen: FrozenRow[];
   /** What is to be done in the same transaction once run and attempts are written: a notice, an event. */
@@ -61,7 +64,9 @@ const READ_ONE = `
   SELECT ${selectList(RUN_COLUMNS, 'runs')}, runs.xmin AS stamp, workflows.name AS "workflowName", workflows.status AS "workflowStatus", ${CLOCKS}, ${KEEP_PLANS} AS plans
   FROM runs JOIN workflows ON workflows.id = runs.workflow_id WHERE runs.id = $1`;
 const LOCK_MANY = 'SELECT id, xmin AS stamp, epoch, seq FROM runs WHERE id = ANY($1::uuid[]) ORDER BY id FOR UPDATE SKIP LOCKED';
-const READ_RUNS = `SELECT ${selectList(RUN_COLUMNS)}, xmin AS stamp FROM runs WHERE id = ANY($1::uuid[])`;
+const READ_RUNS = `
+  SELECT ${selectList(RUN_COLUMNS, 'runs')}, xmin AS stamp, EXISTS (SELECT 1 FROM contacts WHERE contacts.id = runs.contact_id) AS "hasContact"
+  FROM runs WHERE id = ANY($1::uuid[])`;
 /** Of runs by their ids, beside some that are known. */
 const READ_WORKFLOWS = 'SELECT id, name, status FROM workflows WHERE id = ANY ($1::uuid[] || ARRAY (SELECT workflow_id FROM runs WHERE id = ANY ($2::uuid[])))';
 /** Of the step that each of these runs stands on. */
@@ -112,21 +117,30 @@ export async function lockRuns(tx: Tx, runIds: readonly string[], known: KnownRu
   for (const [id, one] of await readRuns(tx, outdated)) read.set(id, one);
   const workflowOf = new Map(workflows.map(({ id, name, status }) => [id, { name, status }]));
   const group = new Group(tx, true);
-  return locked.map(({ id }) => openRun(group, read.get(id) as KnownRun, clocks, workflowOf));
+  return locked.map(({ id }) => openRun(group, read.get(id) as OpenedRun, clocks, workflowOf));
 }
 
-/** Runs as they stand, with the attempts of the step each stands on. */
-async function readRuns(tx: Tx, ids: readonly string[]): Promise<Map<string, KnownRun>> {
+/** What a run is opened with. `hasContact` where it was read. */
+type OpenedRun = KnownRun & { hasContact?: boolean };
+
+/** Runs as they stand, with the attempts of the step each stands on and what a claim asks next: the context, and whether the contact is there. */
+async function readRuns(tx: Tx, ids: readonly string[]): Promise<Map<string, OpenedRun>> {
   if (ids.length === 0) return new Map();
-  const [runs, attempts] = await Promise.all([prepared<ReadRow>(tx, READ_RUNS, [ids]), prepared<Attempt>(tx, READ_ATTEMPTS, [ids])]);
-  const read = new Map(runs.map(({ stamp, ...run }): [string, KnownRun] => [run.id, { run, stamp, attempts: [] }]));
+  const [runs, attempts, contexts] = await Promise.all([
+    prepared<ReadRow & { hasContact: boolean }>(tx, READ_RUNS, [ids]),
+    prepared<Attempt>(tx, READ_ATTEMPTS, [ids]),
+    readContexts(tx, ids),
+  ]);
+  const read = new Map(
+    runs.map(({ stamp, hasContact, ...run }): [string, OpenedRun] => [run.id, { run, stamp, attempts: [], context: contexts.get(run.id) ?? null, hasContact }]),
+  );
   for (const attempt of attempts) read.get(attempt.runId)?.attempts.push(attempt);
   return read;
 }
 
 function openRun(
   group: Group,
-  { run, stamp, attempts, context }: KnownRun,
+  { run, stamp, attempts, context, hasContact }: OpenedRun,
   clocks: Clocks,
   workflows: ReadonlyMap<string, Checkpoint['workflow']>,
 ): Checkpoint {
@@ -136,6 +150,7 @@ function openRun(
   checkpoint.read.set(run.seq, attempts);
   checkpoint.stored.set(run.seq, new Set(attempts.map(({ n }) => n)));
   if (context !== undefined) checkpoint.context = context;
+  if (hasContact !== undefined) checkpoint.hasContact = hasContact;
   return checkpoint;
 }
 

@@ -29,7 +29,10 @@ export async function getPlan(checkpoint: Checkpoint, request: Request, kit: Run
 
 async function whatIsGone(checkpoint: Checkpoint): Promise<Failure | null> {
   const { group, run } = checkpoint;
-  const [hasContact, context] = await Promise.all([run.contactId === null || group.reads.hasContact(run.contactId), contextOf(checkpoint)]);
+  const [hasContact, context] = await Promise.all([
+    run.contactId === null || (checkpoint.hasContact ?? group.reads.hasContact(run.contactId)),
+    contextOf(checkpoint),
+  ]);
   if (!hasContact) return failed('contact_deleted', `The contact ${run.contactId} was deleted after the run had been started`).failure;
   return context ? null : failed('context_missing', 'What the run was started with is no longer there').failure;
 }

@@ -4,12 +4,12 @@ import { selectList } from '../database/columns.js';
 import { prepared, type Tx } from '../database/sql.js';
 import type { EventBus } from '../events/event-bus.js';
 import type { Attempt } from '../runs/attempt.entity.js';
-import type { RunContext } from '../runs/run-context.entity.js';
 import { ATTEMPT_COLUMNS } from '../runs/run-columns.js';
 import type { FrozenRequest } from '../secrets/frozen-request.js';
 import { findTargets } from '../targets/find-targets.js';
 import type { Version, VersionReader } from '../workflows/read-version.js';
 import { readContacts } from './read-contacts.js';
+import { readContexts } from './read-contexts.js';
 
 type StepKey = { runId: string; seq: number };
 
@@ -19,7 +19,6 @@ export const ATTEMPTS = `
 const FROZEN = `
   SELECT one.* FROM unnest($1::uuid[], $2::integer[]) AS step (run_id, seq)
   CROSS JOIN LATERAL (SELECT run_id AS "runId", seq, request FROM outbound_requests WHERE run_id = step.run_id AND seq = step.seq LIMIT 1) AS one`;
-const CONTEXTS = 'SELECT run_id AS key, context AS value FROM run_contexts WHERE run_id = ANY($1::uuid[])';
 const CONTACTS = 'SELECT id AS key, true AS value FROM contacts WHERE id = ANY($1::uuid[])';
 const PROBES = 'SELECT probe_run_id AS key, true AS value FROM targets WHERE probe_run_id = ANY($1::uuid[])';
 const OUTPUTS = `
@@ -55,7 +54,7 @@ export class Reads {
   });
 
   /** What a run was started with. */
-  readonly context = this.byKey((runIds) => this.pairs<RunContext>(CONTEXTS, runIds));
+  readonly context = this.byKey((runIds) => readContexts(this.tx, runIds));
   /** The output of the latest visit to each node of a run. */
   readonly outputs = this.byKey((runIds) => this.pairs<{ [node: string]: Json }>(OUTPUTS, runIds));
   readonly contact = this.byKey((ids) => readContacts(this.tx, ids));
