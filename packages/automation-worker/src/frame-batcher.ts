@@ -21,7 +21,7 @@ export const LANES = 8;
 export const LANES_THAT_GO_ON = 6;
 /** With so many steps the backend may go on by itself: as long as it performs them, a worker would only ask for the next one. */
 const FOLLOWING = 50;
-export const RUNS_PER_FRAME = 64;
+export const RUNS_PER_FRAME = 128;
 /** Of the JSON text of a frame; a run with more travels alone. Far below the limit of a message, which counts bytes. */
 export const MAX_FRAME_CHARS = 1024 * 1024;
 /** When a run that could not be served is sent again, in ms: after 200 to 400, 200 to 800, … 2,000 at most. */
