@@ -12,6 +12,7 @@ export const FRAME_VERSION = 1;
 export const MAX_MESSAGE_BYTES = 4 * 1024 * 1024;
 export const MAX_ITEMS_PER_RUN = 8;
 export const MAX_RUNS_PER_FRAME = 500;
+/** Steps that may follow the items of a frame, each run's. */
 export const MAX_FOLLOWING = 100;
 
 const runtimePatterns = Object.keys(RUNTIME_PATTERNS) as [RuntimePattern, ...RuntimePattern[]];

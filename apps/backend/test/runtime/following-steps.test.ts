@@ -1,19 +1,21 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { createBackend } from '../../src/create-backend.js';
 import { rows } from '../../src/database/sql.js';
 import { followingItems, frameStepOf, isWorkersTurn, Pace } from '../../src/runtime/following-step.js';
 import { type BackendForTest, backendForTest } from '../backend-for-test.js';
 import { type HandItem, HandWorker, line, publish, send, startRun, tag, wait } from './hand-worker.js';
 
-/** The steps that the backend goes on with by itself inside a frame. */
+/** The steps that the backend goes on with by itself inside a frame. The time for which it may is stopped, so that no slow machine cuts a frame short. */
 const SETTINGS = { AUTOMATIONS_SWEEP_INTERVAL_MS: '100000', AUTOMATIONS_LEASE_MS: '60000', EGRESS_ALLOW: '127.0.0.1:9' };
 let onward: BackendForTest;
 let worker: HandWorker;
+const clock = vi.spyOn(performance, 'now').mockReturnValue(1_000);
 beforeAll(async () => {
   onward = await backendForTest(SETTINGS);
   worker = new HandWorker(onward);
 });
 afterAll(async () => {
+  clock.mockRestore();
   worker?.close();
   await onward?.close();
 });
@@ -195,5 +197,14 @@ describe('what follows', () => {
     isAsked = true;
     pace.note([attempt, outcomeOf('done')]);
     expect(pace.allows(1)).toBe(false);
+  });
+
+  test('begins no step later than half a second after the frame came', () => {
+    const pace = new Pace(2, () => true);
+    clock.mockReturnValue(1_499);
+    expect(pace.allows(1)).toBe(true);
+    clock.mockReturnValue(1_500);
+    expect(pace.allows(1)).toBe(false);
+    clock.mockReturnValue(1_000);
   });
 });
