@@ -6,8 +6,11 @@ import { type Tx, transact } from './sql.js';
 /** A wake-up to be put on the queue, in the turn of its workflow; `delayMs` counts from the commit. */
 export type PlannedWakeUp = WakeUp & { workflowId: string; delayMs: number };
 
-/** What a transaction wants the queues told once it has committed. Hints only: what is lost here the sweeper finds. */
-export type Outbox = { wakeUps: PlannedWakeUp[]; mail: MailJob[] };
+/**
+ * What a transaction wants the queues told once it has committed. Hints only: what is lost here the sweeper finds. `isRunLeft`: it leaves a due run in its
+ * row for want of room on the queue; told of it before the commit, the sweeper would look for a run it cannot see yet.
+ */
+export type Outbox = { wakeUps: PlannedWakeUp[]; mail: MailJob[]; isRunLeft?: boolean };
 
 /**
  * Who puts hints on the queues. Never throws and never waits for a queue that is away. `takes` answers from memory: would the queue take one
@@ -29,7 +32,11 @@ export function outboxOf(tx: Tx): Outbox {
  */
 export function planWakeUp(tx: Tx, wakeUp: PlannedWakeUp): boolean {
   const { outbox, takes } = outboxes.get(tx) ?? open(tx, { wakeUps: [], mail: [] }, () => false);
-  if (!takes({ workflowId: wakeUp.workflowId, planned: outbox.wakeUps.length, isDelayed: wakeUp.delayMs > 0 })) return false;
+  const isDelayed = wakeUp.delayMs > 0;
+  if (!takes({ workflowId: wakeUp.workflowId, planned: outbox.wakeUps.length, isDelayed })) {
+    if (!isDelayed) outbox.isRunLeft = true;
+    return false;
+  }
   outbox.wakeUps.push(wakeUp);
   return true;
 }
@@ -60,7 +67,7 @@ export async function transactAndTell<Result>(source: DataSource, teller: Teller
         open(tx, outbox, (ask) => teller.takes(ask));
         return work(tx);
       });
-      if (outbox.wakeUps.length > 0 || outbox.mail.length > 0) teller.tell(outbox);
+      if (outbox.wakeUps.length > 0 || outbox.mail.length > 0 || outbox.isRunLeft) teller.tell(outbox);
       return result;
     } catch (error) {
       if (nth === TRIES || !wasGivenUp(error)) throw error;

@@ -88,7 +88,8 @@ export class Queues implements Teller, OnApplicationShutdown {
   private readonly valkeyUrl: string;
 
   /** Puts hints on the queues without making anybody wait. */
-  tell({ wakeUps, mail }: Outbox): void {
+  tell({ wakeUps, mail, isRunLeft }: Outbox): void {
+    if (isRunLeft) this.fallBehind();
     if (this.failPoints.isSkipped('commit.before-enqueue')) return;
     this.failPoints.reach('commit.before-enqueue');
     void Promise.all([this.addWakeUps(wakeUps), this.addMail(mail)]).then(() => this.failPoints.reach('commit.after-enqueue'));
@@ -156,9 +157,7 @@ export class Queues implements Teller, OnApplicationShutdown {
     void this.readDepth();
     if (isDelayed) return this.depth.delayed + planned < LONG_QUEUE;
     const ahead = this.turns.ahead(workflowId);
-    const isTaken = ahead + planned < SHARE && this.depth.waiting + planned < (ahead < FEW ? 2 : 1) * LONG_QUEUE;
-    if (!isTaken) this.fallBehind();
-    return isTaken;
+    return ahead + planned < SHARE && this.depth.waiting + planned < (ahead < FEW ? 2 : 1) * LONG_QUEUE;
   }
 
   /**
@@ -179,8 +178,8 @@ export class Queues implements Teller, OnApplicationShutdown {
     this.onRoom = topUp;
   }
 
-  /** Some run is left in its row for want of room. */
-  fallBehind(): void {
+  /** Some due run is left in its row for want of room. */
+  private fallBehind(): void {
     if (this.isBehind) return;
     this.isBehind = true;
     if (Number.isFinite(this.depth.waiting)) this.onRoom(false);

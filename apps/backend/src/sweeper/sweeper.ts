@@ -132,7 +132,7 @@ export class Sweeper implements OnApplicationBootstrap, OnModuleDestroy {
         for (let isMore = true; isMore && !this.isStopped; ) {
           const room = await this.queues.room();
           if (room.due === 0) break;
-          const woken = await tell((tx) => wakeRuns(tx, { ...room, onLeft: () => this.queues.fallBehind() }));
+          const woken = await tell((tx) => wakeRuns(tx, room));
           isMore = woken === room.due || (isFull && woken > 0);
         }
       },

@@ -14,21 +14,22 @@ export const unwokenOf = (workflow: string, aheadMs: string) => `
 
 /**
  * How many wake-ups the queue has room for; `takesDelayed`: also ones for runs that are due soon but not yet; `shareOf`: no more than this of one
- * workflow. `onLeft` is called when due runs may be left for want of room.
+ * workflow.
  */
-export type Room = { due: number; takesDelayed: boolean; shareOf: (workflowId: string) => number; onLeft: () => void };
+export type Room = { due: number; takesDelayed: boolean; shareOf: (workflowId: string) => number };
 
 /**
  * Tells the queue of runs that are due, or will be soon, and of which it was never told: as many as it has room for, in turn by workflow,
  * of each the oldest first, so that the crowd of one workflow does not keep another's runs waiting. Answers how many.
  */
-export async function wakeRuns(tx: Tx, { due: room, takesDelayed, shareOf, onLeft }: Room): Promise<number> {
+export async function wakeRuns(tx: Tx, { due: room, takesDelayed, shareOf }: Room): Promise<number> {
   const aheadMs = takesDelayed ? WAKE_AHEAD_MS : 0;
   let workflows = (await findWorkflows(tx, aheadMs)).map((id) => ({ id, mayTake: shareOf(id) }));
+  const outbox = outboxOf(tx);
   let left = room;
   for (;;) {
     const going = workflows.filter(({ mayTake }) => mayTake > 0).slice(0, left);
-    if (going.length < workflows.length) onLeft();
+    if (going.length < workflows.length) outbox.isRunLeft = true;
     if (going.length === 0) return room - left;
     const share = Math.min(Math.ceil(left / going.length), ...going.map(({ mayTake }) => mayTake));
     const woken = await wakeShares(
@@ -37,7 +38,7 @@ export async function wakeRuns(tx: Tx, { due: room, takesDelayed, shareOf, onLef
       share,
       aheadMs,
     );
-    outboxOf(tx).wakeUps.push(...woken);
+    outbox.wakeUps.push(...woken);
     left -= woken.length;
     const counts = new Map<string, number>();
     for (const { workflowId } of woken) counts.set(workflowId, (counts.get(workflowId) ?? 0) + 1);

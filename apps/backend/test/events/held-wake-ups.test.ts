@@ -61,6 +61,15 @@ test('mail is told at once', () => {
   expect(told).toEqual([{ wakeUps: [], mail: [{ messageId: 'm', try: 1 }] }]);
 });
 
+test('that a run is left in its row is told at once, and not again with what is held', () => {
+  const told: Outbox[] = [];
+  const held = new HeldWakeUps({ tell: (one) => void told.push(one), takes: () => true });
+  held.tell({ ...outbox('a'), isRunLeft: true });
+  expect(told).toEqual([{ wakeUps: [], mail: [], isRunLeft: true }]);
+  held.release();
+  expect(told.at(-1)).toEqual(outbox('a'));
+});
+
 test('whether the queue takes one more is asked with those that are held', () => {
   const { asked, held } = start();
   held.tell(outbox('a', 'b'));

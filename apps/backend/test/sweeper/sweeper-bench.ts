@@ -59,7 +59,7 @@ export function listen() {
 }
 
 /** Room enough for all that a test lays out. */
-export const ROOM = { due: 2_000, takesDelayed: true, shareOf: () => 2_000, onLeft: () => undefined };
+export const ROOM = { due: 2_000, takesDelayed: true, shareOf: () => 2_000 };
 
 /** A latch: `open` lets everybody pass who waits for `passed`. */
 export function latch(): { open: () => void; passed: Promise<void> } {

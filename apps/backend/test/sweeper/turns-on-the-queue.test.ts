@@ -3,6 +3,8 @@ import { AUTOMATIONS_QUEUE, QUEUE_PREFIX } from '@onward/contracts/queues';
 import { Worker } from 'bullmq';
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { newId } from '../../src/database/new-id.js';
+import { planWakeUp, transactAndTell } from '../../src/database/outbox.js';
 import { rows } from '../../src/database/sql.js';
 import { type BackendForTest, backendForTest } from '../backend-for-test.js';
 import { line, publish, startRun, tag } from '../runtime/hand-worker.js';
@@ -61,4 +63,20 @@ test('what is left of a crowd is told as soon as claims have made room, and not 
   await admin.flushdb();
   for (let claim = 0; claim < 300; claim += 1) queuesOf(onward.backend).noteClaim();
   await expect.poll(() => told(crowd), { timeout: 20_000 }).toBe(1_500);
+}, 60_000);
+
+test('a run that found no room is looked for again after its commit, though a pass between saw nothing of it', async () => {
+  const queues = queuesOf(onward.backend);
+  const crowd = await publish(onward, line(tag('a')));
+  await insertRuns(onward, crowd, SHARE, { due: `onward_now() - interval '1 min'` });
+  // The second pass counts what the first one added.
+  for (let pass = 0; pass < 2; pass += 1) await sweeperOf(onward.backend).sweepFully();
+  expect(queues.hasBacklog).toBe(false);
+  await transactAndTell(onward.source, queues, async (tx) => {
+    const areTaken = Array.from({ length: 3 }, () => planWakeUp(tx, { runId: newId(), claimId: newId(), workflowId: crowd, delayMs: 0 }));
+    expect(areTaken.at(-1)).toBe(false);
+    await sweeperOf(onward.backend).sweepFully();
+    expect(queues.hasBacklog).toBe(false);
+  });
+  expect(queues.hasBacklog).toBe(true);
 }, 60_000);

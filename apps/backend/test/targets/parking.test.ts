@@ -7,7 +7,7 @@ import { HandWorker, startRun } from '../runtime/hand-worker.js';
 import { BY_HAND, duty, readQueue, sweeperOf } from '../sweeper/sweeper-bench.js';
 import { answered, beginRun, beginRuns, blocked, callingAt, newOrigin, operate, runsOf, targetAt } from './target-bench.js';
 
-const ROOM = { due: 1_000, takesDelayed: true, shareOf: () => 1_000, onLeft: () => undefined };
+const ROOM = { due: 1_000, takesDelayed: true, shareOf: () => 1_000 };
 
 let onward: BackendForTest;
 let worker: HandWorker;

@@ -19,8 +19,8 @@ export class HeldWakeUps implements Teller {
     return this.teller.takes({ ...ask, planned: planned + this.held.length });
   }
 
-  tell({ wakeUps, mail }: Outbox): void {
-    if (mail.length > 0) this.teller.tell({ wakeUps: [], mail });
+  tell({ wakeUps, ...rest }: Outbox): void {
+    if (rest.mail.length > 0 || rest.isRunLeft) this.teller.tell({ wakeUps: [], ...rest });
     this.held.push(...wakeUps);
     if (this.held.length >= MAX_HELD) this.release();
     else if (this.held.length > 0) this.timer ??= setTimeout(() => this.release(), HELD_FOR_MS);
