@@ -28,7 +28,10 @@ export async function prepared<Row>(tx: Tx | DataSource, statement: string, para
 async function runPrepared<Row>(runner: QueryRunner, statement: string, parameters: unknown[]): Promise<Row[]> {
   // One whose connection broke would dial another, outside of the transaction.
   if (runner.isReleased) throw new QueryRunnerAlreadyReleasedError();
-  const client = (await runner.connect()) as PoolClient;
+  return send<Row>((await runner.connect()) as PoolClient, statement, parameters);
+}
+
+async function send<Row>(client: PoolClient, statement: string, parameters: unknown[]): Promise<Row[]> {
   try {
     return (await client.query({ name: nameOf(statement), text: statement, values: parameters })).rows as Row[];
   } catch (error) {
@@ -88,7 +91,7 @@ export async function transact<Result>(source: DataSource, work: (tx: Tx) => Pro
     const begun = begin(runner, (await runner.connect()) as PoolClient);
     const result = await work(runner.manager);
     await begun;
-    await runner.commitTransaction();
+    if (runner.isTransactionActive) await runner.commitTransaction();
     return result;
   } catch (error) {
     // What went wrong is said, and not that it could not even be rolled back.
@@ -97,6 +100,28 @@ export async function transact<Result>(source: DataSource, work: (tx: Tx) => Pro
   } finally {
     await runner.release();
   }
+}
+
+/** A prepared statement whose parameters are all texts: nothing can be wrong with one before it is sent. */
+export type Statement = { statement: string; parameters: string[] };
+
+/**
+ * Runs the last statements of a transaction and commits it: all of them and the commit travel together, so nobody can look at an answer first, and what must
+ * not be committed has to fail in the database. Gives the rows of each. Throws what the first that failed threw; nothing is committed then.
+ */
+export async function commitWith(tx: Tx, last: readonly Statement[]): Promise<unknown[][]> {
+  const runner = tx.queryRunner;
+  if (!runner?.isTransactionActive || runner.isReleased) throw new Error('There is no transaction to commit');
+  const client = (await runner.connect()) as PoolClient;
+  const answers = Promise.all(last.map(({ statement, parameters }) => send(client, statement, parameters)));
+  const commit = client.query('COMMIT');
+  Object.assign(runner, { isTransactionActive: false, transactionDepth: 0 });
+  const [answered, committed] = await Promise.allSettled([answers, commit]);
+  if (answered.status === 'rejected') throw answered.reason;
+  if (committed.status === 'rejected') throw new QueryFailedError('COMMIT', [], committed.reason as Error);
+  // Postgres says so when it is asked to commit a transaction that has failed.
+  if (committed.value.command !== 'COMMIT') throw new Error('The transaction had failed and was rolled back');
+  return answered.value;
 }
 
 /** As the query runner's own startTransaction, which would wait for the answer before anything else is sent. */

@@ -23,7 +23,7 @@ import { isRenewal, renewLeases } from './renew-leases.js';
 import { OneAtATime } from './one-at-a-time.js';
 import { RpcFailure, rpcErrorOf } from './rpc-failure.js';
 import { RuntimeKit } from './runtime-kit.js';
-import { saveCheckpoints } from './save-checkpoints.js';
+import { commitCheckpoints, saveCheckpoints } from './save-checkpoints.js';
 
 /** The items of one run. `frameStep`: what their frame is known by, where they follow others of the same frame. */
 type RunItems = { runId: string; items: readonly FrameItem[]; frameStep?: FrameStep };
@@ -151,8 +151,8 @@ export class FrameRunner {
         return one.value;
       });
       saved = runs.flatMap(({ runId }, index) => (answers[index] === ALONE ? [] : [checkpoints.get(runId) as Checkpoint]));
-      await saveCheckpoints(tx, saved);
       this.kit.failPoints.reach('frame.before-commit');
+      await commitCheckpoints(tx, saved);
       return answers;
     });
     this.known.keep(saved);
@@ -187,8 +187,8 @@ export class FrameRunner {
         if (!checkpoint) return [{ reply: refused('unknown_run') }];
         const replies = await this.handleInOrder(checkpoint, run);
         saved = [checkpoint];
-        await saveCheckpoints(tx, saved);
         this.kit.failPoints.reach('frame.before-commit');
+        await commitCheckpoints(tx, saved);
         return replies;
       });
       this.known.keep(saved);

@@ -24,7 +24,8 @@ export async function leaveNode(checkpoint: Checkpoint, version: Version, port: 
 /** Begins at the node the run stands on: the trigger at the start, or wherever a replay took it up. Nothing happens on a node that acts. */
 export async function enterNode(checkpoint: Checkpoint, version: Version, kit: RuntimeKit): Promise<void> {
   const { node, seq } = checkpoint.run;
-  const following = enter(version.compiled, node, await scopeFor(checkpoint, version, node), options(kit, seq));
+  const first = version.compiled.node(node)?.type === 'trigger' ? version.compiled.edgeFrom(node, 'next') : node;
+  const following = enter(version.compiled, node, await scopeFor(checkpoint, version, first), options(kit, seq));
   arrive(checkpoint, version, following, seq, kit);
 }
 
@@ -32,7 +33,7 @@ function options(kit: RuntimeKit, startSeq: number) {
   return { maxPasses: Math.max(0, kit.settings.maxStepsPerRun - startSeq + 1), onUnknown: kit.settings.onUnknownNode };
 }
 
-/** Reading the scope costs queries; a way that meets no condition needs none. */
+/** Reading the scope costs queries; a way that meets no condition needs none. `first`: the node it comes to, behind a trigger. */
 async function scopeFor(checkpoint: Checkpoint, version: Version, first: string | undefined): Promise<unknown> {
   const type = first === undefined ? undefined : version.compiled.node(first)?.type;
   const isPlain = type === undefined || type === 'action' || type === 'wait' || type === 'end';

@@ -1,7 +1,7 @@
 /** Statements that do not wait for each other's answers. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { newId } from '../../src/database/new-id.js';
-import { prepared, rows, transact, type Tx } from '../../src/database/sql.js';
+import { commitWith, prepared, rows, type Statement, transact, type Tx } from '../../src/database/sql.js';
 import { Reads } from '../../src/runtime/reads.js';
 import { type BackendForTest, backendForTest } from '../backend-for-test.js';
 import { BY_HAND } from '../sweeper/sweeper-bench.js';
@@ -43,6 +43,50 @@ test('what throws before any statement was answered leaves nothing', async () =>
   });
   await expect(failed).rejects.toThrow('changed its mind');
   expect(await countOf(id)).toBe(0);
+});
+
+const insertion = (id: string): Statement => ({ statement: 'INSERT INTO contacts (id, email) VALUES ($1, $2)', parameters: [id, `${id}@example.test`] });
+
+test('the last statements and the commit travel together', async () => {
+  const [first, second] = [newId(), newId()];
+  const answers = await transact(onward.source, async (tx) => {
+    await insert(tx, first);
+    return commitWith(tx, [insertion(second), { statement: 'SELECT id FROM contacts WHERE id = $1', parameters: [first] }]);
+  });
+  expect(answers).toEqual([[], [{ id: first }]]);
+  expect([await countOf(first), await countOf(second)]).toEqual([1, 1]);
+});
+
+test('when one of the last statements fails its fault is thrown, nothing is committed, and the connection is good for the next', async () => {
+  const [first, second] = [newId(), newId()];
+  const failed = transact(onward.source, async (tx) => {
+    await insert(tx, first);
+    return commitWith(tx, [insertion(second), insertion(first), insertion(newId())]);
+  });
+  await expect(failed).rejects.toThrow(/contacts_pkey|duplicate key/);
+  expect([await countOf(first), await countOf(second)]).toEqual([0, 0]);
+  for (let nth = 0; nth < 20; nth += 1) expect(await transact(onward.source, (tx) => find(tx, first))).toEqual([]);
+});
+
+test('a transaction that had failed before is not taken for committed', async () => {
+  const id = newId();
+  const failed = transact(onward.source, async (tx) => {
+    await insert(tx, id);
+    await rows(tx, 'SELECT 1 / 0').catch(() => undefined);
+    return commitWith(tx, []);
+  });
+  await expect(failed).rejects.toThrow('rolled back');
+  expect(await countOf(id)).toBe(0);
+});
+
+test('nothing is given to a transaction that was committed', async () => {
+  const id = newId();
+  const late = transact(onward.source, async (tx) => {
+    await commitWith(tx, [insertion(id)]);
+    await commitWith(tx, [insertion(newId())]);
+  });
+  await expect(late).rejects.toThrow('no transaction to commit');
+  expect(await countOf(id)).toBe(1);
 });
 
 test('a lock that only a transaction may take is taken, and let go', async () => {

@@ -1,0 +1,83 @@
+/** What is written of locked runs, with the commit or before it, is written wholly or not at all. */
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { rows, transact, type Tx } from '../../src/database/sql.js';
+import { changeRun, type Checkpoint, lockRuns, writeAttempt } from '../../src/runtime/checkpoint.js';
+import { KnownRuns } from '../../src/runtime/known-runs.js';
+import { blank } from '../../src/runtime/pass-nodes.js';
+import { commitCheckpoints, saveCheckpoints } from '../../src/runtime/save-checkpoints.js';
+import { type BackendForTest, backendForTest } from '../backend-for-test.js';
+import { BY_HAND, insertRuns } from '../sweeper/sweeper-bench.js';
+import { line, publish, tag } from './hand-worker.js';
+
+let onward: BackendForTest;
+let workflowId: string;
+beforeAll(async () => {
+  onward = await backendForTest(BY_HAND);
+  workflowId = await publish(onward, line(tag('a')));
+});
+afterAll(() => onward?.close());
+
+const WAYS = [
+  ['before the commit', saveCheckpoints],
+  ['with the commit', commitCheckpoints],
+] as const;
+
+/** Locks two runs, lets them be changed, and writes both. */
+async function write(save: (tx: Tx, checkpoints: readonly Checkpoint[]) => Promise<void>, changeThem: (one: Checkpoint, other: Checkpoint) => void) {
+  const made = await insertRuns(onward, workflowId, 2);
+  const ids = made.map(({ id }) => id);
+  const written = transact(onward.source, async (tx) => {
+    const [one, other] = await lockRuns(tx, ids, new KnownRuns());
+    if (!one || !other) throw new Error('Both are there to be locked');
+    changeThem(one, other);
+    await save(tx, [one, other]);
+    return [one, other].map(({ stamp }) => stamp);
+  });
+  const stored = () =>
+    rows<{ seq: number; attempts: number; stamp: string }>(
+      onward.source,
+      'SELECT seq, (SELECT count(*)::int FROM attempts WHERE run_id = runs.id) AS attempts, xmin AS stamp FROM runs WHERE id = ANY ($1) ORDER BY id',
+      [ids],
+    );
+  return { written, stored };
+}
+
+const step = (checkpoint: Checkpoint): void => {
+  writeAttempt(checkpoint, blank(checkpoint, 1, 'start', 'trigger'));
+  changeRun(checkpoint, { seq: 2 });
+};
+
+test.each(WAYS)('all of it, %s, and each run is known by the row that was written', async (_when, save) => {
+  const { written, stored } = await write(save, (one, other) => [one, other].forEach(step));
+  const stamps = await written;
+  const found = await stored();
+  expect(found).toMatchObject([
+    { seq: 2, attempts: 1 },
+    { seq: 2, attempts: 1 },
+  ]);
+  expect(stamps.toSorted()).toEqual(found.map(({ stamp }) => stamp).toSorted());
+});
+
+test.each(WAYS)('nothing, %s, when the row of one is not as it was locked', async (_when, save) => {
+  const { written, stored } = await write(save, (one, other) => {
+    [one, other].forEach(step);
+    Object.assign(other, { locked: { ...other.locked, epoch: 7 } });
+  });
+  await expect(written).rejects.toThrow('A locked run was changed by somebody else');
+  expect(await stored()).toMatchObject([
+    { seq: 1, attempts: 0 },
+    { seq: 1, attempts: 0 },
+  ]);
+});
+
+test.each(WAYS)('nothing, %s, when an attempt that was read is not there', async (_when, save) => {
+  const { written, stored } = await write(save, (one, other) => {
+    [one, other].forEach(step);
+    other.stored.set(1, new Set([1]));
+  });
+  await expect(written).rejects.toThrow('An attempt of a locked run is gone');
+  expect(await stored()).toMatchObject([
+    { seq: 1, attempts: 0 },
+    { seq: 1, attempts: 0 },
+  ]);
+});
