@@ -54,7 +54,13 @@ export function takeWakeUps({
   };
 
   const consume = (): Consumer => {
-    const connection = new Redis(valkeyUrl, { maxRetriesPerRequest: null, retryStrategy: (dials) => Math.min(dials * 100, 2_000) });
+    const connection = new Redis(valkeyUrl, {
+      maxRetriesPerRequest: null,
+      retryStrategy: (dials) => Math.min(dials * 100, 2_000),
+      // The ends of many jobs come together, and leave in one write. What blocks has a connection of its own.
+      enableAutoPipelining: true,
+      autoPipeliningIgnoredCommands: ['bzpopmin'],
+    });
     connection.on('error', note);
     connection.on('ready', () => {
       if (isAway) log.info('Valkey is reached again');

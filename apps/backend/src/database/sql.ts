@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import type { Writable } from 'node:stream';
 import { type DataSource, type EntityManager, QueryFailedError, type QueryRunner, QueryRunnerAlreadyReleasedError } from 'typeorm';
 import type { PoolClient } from 'pg';
 
@@ -32,11 +33,26 @@ async function runPrepared<Row>(runner: QueryRunner, statement: string, paramete
 }
 
 async function send<Row>(client: PoolClient, statement: string, parameters: unknown[]): Promise<Row[]> {
+  gather(client);
   try {
     return (await client.query({ name: nameOf(statement), text: statement, values: parameters })).rows as Row[];
   } catch (error) {
     throw new QueryFailedError(statement, parameters, error as Error);
   }
+}
+
+const gathering = new WeakSet<Writable>();
+
+/** What is given to a connection in one turn leaves it in one write: each write is a call of the system, and may wake the process at the other end. */
+function gather(client: PoolClient): void {
+  const { stream } = (client as unknown as { connection: { stream: Writable } }).connection;
+  if (gathering.has(stream)) return;
+  gathering.add(stream);
+  stream.cork();
+  process.nextTick(() => {
+    gathering.delete(stream);
+    stream.uncork();
+  });
 }
 
 /**
@@ -114,6 +130,7 @@ export async function commitWith(tx: Tx, last: readonly Statement[]): Promise<un
   if (!runner?.isTransactionActive || runner.isReleased) throw new Error('There is no transaction to commit');
   const client = (await runner.connect()) as PoolClient;
   const answers = Promise.all(last.map(({ statement, parameters }) => send(client, statement, parameters)));
+  gather(client);
   const commit = client.query('COMMIT');
   Object.assign(runner, { isTransactionActive: false, transactionDepth: 0 });
   const [answered, committed] = await Promise.allSettled([answers, commit]);
@@ -127,6 +144,7 @@ export async function commitWith(tx: Tx, last: readonly Statement[]): Promise<un
 /** As the query runner's own startTransaction, which would wait for the answer before anything else is sent. */
 function begin(runner: QueryRunner, client: PoolClient): Promise<unknown> {
   Object.assign(runner, { isTransactionActive: true, transactionDepth: 1 });
+  gather(client);
   const begun = client.query('START TRANSACTION');
   begun.catch(() => undefined);
   return begun;

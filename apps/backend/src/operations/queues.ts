@@ -168,9 +168,11 @@ export class Queues implements Teller, OnApplicationShutdown {
     await (this.reading ?? this.readDepth({ isAnew: true }));
     this.claims = 0;
     const due = Math.max(0, LONG_QUEUE - this.depth.waiting);
-    this.isBehind = due === 0;
+    const takesDelayed = this.depth.delayed < LONG_QUEUE;
+    // What is to be woken soon and finds no room comes due in its row.
+    this.isBehind = due === 0 || !takesDelayed;
     const shareOf = (workflowId: string): number => Math.max(0, SHARE - this.turns.ahead(workflowId));
-    return { due, takesDelayed: this.depth.delayed < LONG_QUEUE, shareOf };
+    return { due, takesDelayed, shareOf };
   }
 
   /** Who tops the queue up, now or soon. Asked while runs wait in their rows for room: soon when the first of them does, now when claims have made room. */
@@ -193,7 +195,7 @@ export class Queues implements Teller, OnApplicationShutdown {
     this.onRoom(true);
   }
 
-  /** Are there, as far as is known, due runs that wait for room? */
+  /** May there be due runs that wait for room? */
   get hasBacklog(): boolean {
     return this.isBehind;
   }

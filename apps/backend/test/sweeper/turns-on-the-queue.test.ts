@@ -80,3 +80,16 @@ test('a run that found no room is looked for again after its commit, though a pa
   });
   expect(queues.hasBacklog).toBe(true);
 }, 60_000);
+
+test('while as many runs as the queue takes are planned for their time, the sweeper looks for others that come due before its next pass', async () => {
+  const queues = queuesOf(onward.backend);
+  const look = async () => {
+    for (let pass = 0; pass < 2; pass += 1) await sweeperOf(onward.backend).sweepFully();
+    return queues.hasBacklog;
+  };
+  expect(await look()).toBe(false);
+  await queues.addWakeUps(Array.from({ length: 2_000 }, (_, nth) => ({ runId: `r${nth}`, claimId: `c${nth}`, workflowId: 'w', delayMs: 60_000 })));
+  expect(await look()).toBe(true);
+  await admin.flushdb();
+  expect(await look()).toBe(false);
+});
