@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import type { Json } from '@onward/contracts/json';
 import { failed, type Outcome } from '@onward/contracts/outcome';
 import type { ReplyOf, RequestOf } from '@onward/contracts/patterns';
@@ -239,9 +239,7 @@ function freeze(checkpoint: Checkpoint, { runId, seq }: Attempt, asked: FrozenRe
     seq,
     request,
     idempotency_key: request.headers['idempotency-key'] ?? '',
-    body_hash: createHash('sha256')
-      .update(request.body ?? '')
-      .digest('hex'),
+    body_hash: hash('sha256', request.body ?? '', 'hex'),
   });
   return request;
 }

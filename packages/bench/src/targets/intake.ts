@@ -2,6 +2,7 @@
 import { countRuns } from '../count-runs.js';
 import { publish, tagSteps, writeContacts } from '../journeys.js';
 import type { Onward } from '../onward.js';
+import { WARM_UP_RUNS } from '../peers.js';
 import { sendBatches, sendSingles } from '../send-events.js';
 import type { Group, Sample, Target } from '../target.js';
 import { until } from '../until.js';
@@ -28,7 +29,7 @@ export const intake: Group = {
     const scale = bench.isQuick ? QUICK_SHARE : 1;
     for (let nth = 1; nth <= bench.repetitions; nth += 1) {
       await withOnward(bench, async (onward) => {
-        await measureIntake(onward, 'warm-up', 200, sendSingles);
+        await measureIntake(onward, 'warm-up', WARM_UP_RUNS, sendSingles);
         if (wanted.has('P16 single')) singles.push(...(await measureIntake(onward, 'single', 5_000 * scale, sendSingles)));
         if (wanted.has('P16 batch')) batches.push(...(await measureIntake(onward, 'batch', 20_000 * scale, sendBatches)));
       });

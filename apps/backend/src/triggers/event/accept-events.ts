@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import type { Json } from '@onward/contracts/json';
 import { FailPoints } from '@onward/wire/fail-points';
 import type { ContactInput } from '../../contacts/contact-input.js';
@@ -163,9 +163,7 @@ function conflictOf(id: string): Problem {
 }
 
 function hashOf(input: EventInput): Buffer {
-  return createHash('sha256')
-    .update(JSON.stringify(sorted(input)))
-    .digest();
+  return hash('sha256', JSON.stringify(sorted(input)), 'buffer');
 }
 
 /** The body with its keys in order, so that the same event written in another order is the same. */
