@@ -14,6 +14,8 @@ import { countWaiting } from './count-waiting.js';
 import { watchForSilence } from './watchdog.js';
 
 const SWALLOWED = /^(Missing (key|lock) for job|could not renew lock for job)/i;
+/** Of a pipeline half of which was answered when the connection broke. The job's end may be unknown to the queue, which then hands it out again. */
+const CUT = /^Command aborted due to connection close/;
 /** A job may stall as often as it likes: giving up on it is the backend's business. */
 const STALLS_ALLOWED = 1_000;
 /** The queue is looked at this often, in ms, and in any case several times before silence counts as deafness. */
@@ -94,7 +96,8 @@ export function takeWakeUps({
     );
     worker.on('error', note);
     worker.on('failed', (job, error) => {
-      if (!SWALLOWED.test(error.message)) log.warn({ ...job?.data, why: error.message }, 'a run could not be driven to rest; its job is handed out again');
+      if (!SWALLOWED.test(error.message) && !CUT.test(error.message))
+        log.warn({ ...job?.data, why: error.message }, 'a run could not be driven to rest; its job is handed out again');
     });
     return { worker, connection };
   };

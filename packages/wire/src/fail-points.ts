@@ -12,6 +12,7 @@ export const FAIL_POINTS = [
   'commit.before-enqueue',
   /** Nobody waits for the queue, so nobody catches a `throw` here: it is a place to die. */
   'commit.after-enqueue',
+  /** What the actions of a flush wrote stands in the transaction; its last writes and the commit have not left. */
   'frame.before-commit',
   'frame.after-commit',
   /** A frame that claimed, handed over a request, recorded an outcome or laid a run to wait has committed; its reply has not left. */

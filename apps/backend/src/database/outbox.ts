@@ -7,8 +7,8 @@ import { type Tx, transact } from './sql.js';
 export type PlannedWakeUp = WakeUp & { workflowId: string; delayMs: number };
 
 /**
- * What a transaction wants the queues told once it has committed. Hints only: what is lost here the sweeper finds. `isRunLeft`: it leaves a due run in its
- * row for want of room on the queue; told of it before the commit, the sweeper would look for a run it cannot see yet.
+ * What a transaction wants the queues told once it has committed. Hints only: what is lost here the sweeper finds. `isRunLeft`: it leaves a run that is due, or soon, in
+ * its row for want of room on the queue; told of it before the commit, the sweeper would look for a run it cannot see yet.
  */
 export type Outbox = { wakeUps: PlannedWakeUp[]; mail: MailJob[]; isRunLeft?: boolean };
 
@@ -32,9 +32,8 @@ export function outboxOf(tx: Tx): Outbox {
  */
 export function planWakeUp(tx: Tx, wakeUp: PlannedWakeUp): boolean {
   const { outbox, takes } = outboxes.get(tx) ?? open(tx, { wakeUps: [], mail: [] }, () => false);
-  const isDelayed = wakeUp.delayMs > 0;
-  if (!takes({ workflowId: wakeUp.workflowId, planned: outbox.wakeUps.length, isDelayed })) {
-    if (!isDelayed) outbox.isRunLeft = true;
+  if (!takes({ workflowId: wakeUp.workflowId, planned: outbox.wakeUps.length, isDelayed: wakeUp.delayMs > 0 })) {
+    outbox.isRunLeft = true;
     return false;
   }
   outbox.wakeUps.push(wakeUp);

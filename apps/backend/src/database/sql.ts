@@ -3,7 +3,7 @@ import type { Writable } from 'node:stream';
 import { type DataSource, type EntityManager, QueryFailedError, type QueryRunner, QueryRunnerAlreadyReleasedError } from 'typeorm';
 import type { PoolClient } from 'pg';
 
-/** Work inside a transaction takes one of these; whoever holds it may read and write and never commits. */
+/** Work inside a transaction takes one of these; whoever holds it may read and write, and commits only as the last thing its work does (`commitWith`). */
 export type Tx = EntityManager;
 
 /** Runs one statement and gives its rows. Column names are given back as the statement names them. */
@@ -123,11 +123,13 @@ export type Statement = { statement: string; parameters: string[] };
 
 /**
  * Runs the last statements of a transaction and commits it: all of them and the commit travel together, so nobody can look at an answer first, and what must
- * not be committed has to fail in the database. Gives the rows of each. Throws what the first that failed threw; nothing is committed then.
+ * not be committed has to fail in the database. Gives the rows of each. Throws what the first that failed threw; nothing is committed then, unless the
+ * connection broke: then nobody knows. Nothing may be given to the transaction afterwards.
  */
 export async function commitWith(tx: Tx, last: readonly Statement[]): Promise<unknown[][]> {
   const runner = tx.queryRunner;
-  if (!runner?.isTransactionActive || runner.isReleased) throw new Error('There is no transaction to commit');
+  if (runner?.isReleased) throw new QueryRunnerAlreadyReleasedError();
+  if (!runner?.isTransactionActive) throw new Error('There is no transaction to commit');
   const client = (await runner.connect()) as PoolClient;
   const answers = Promise.all(last.map(({ statement, parameters }) => send(client, statement, parameters)));
   gather(client);

@@ -180,7 +180,7 @@ export class Queues implements Teller, OnApplicationShutdown {
     this.onRoom = topUp;
   }
 
-  /** Some due run is left in its row for want of room. */
+  /** Some run that is due, or soon, is left in its row for want of room. */
   private fallBehind(): void {
     if (this.isBehind) return;
     this.isBehind = true;

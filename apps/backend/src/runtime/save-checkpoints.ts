@@ -112,7 +112,7 @@ function updateRuns(names: readonly (keyof Run)[]) {
 
 /**
  * The update of as many rows as its first parameter names: when there were fewer, it fails, and nothing of the transaction can be committed.
- * Postgres has no other way to fail within a statement than a value that cannot be read, so `otherwise` is what it says it cannot read.
+ * A statement cannot raise an error of its own, so it reads `otherwise` as a boolean, and that is what Postgres says it cannot read.
  */
 function wholly({ update, answers, otherwise }: { update: string; answers: string; otherwise: string }): string {
   return `

@@ -18,6 +18,8 @@ import { wakeRuns } from './wake-runs.js';
 
 /** While runs wait in their rows for room on the queue, it is topped up at least this many times in an interval, and whenever claims have made room. */
 const TOP_UPS = 25;
+/** With fewer places than this filled, the others' turn comes before the queue is looked at again: claims free some all the time. */
+const WORTH_ANOTHER_LOOK = 200;
 
 /**
  * Repairs: whatever was lost on the way (a wake-up, a worker, a mail result) is found here from the rows, every few seconds. Any number
@@ -133,7 +135,7 @@ export class Sweeper implements OnApplicationBootstrap, OnModuleDestroy {
           const room = await this.queues.room();
           if (room.due === 0) break;
           const woken = await tell((tx) => wakeRuns(tx, room));
-          isMore = woken === room.due || (isFull && woken > 0);
+          isMore = isFull ? woken > 0 : woken === room.due && woken >= WORTH_ANOTHER_LOOK;
         }
       },
       messages: async () => sweepMessages(this.source, this.queues, { isQueueThere: await this.queues.isThere() }),

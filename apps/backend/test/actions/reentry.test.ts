@@ -132,32 +132,41 @@ function watchStatements(tx: Tx, watched: Watched): void {
   watched.statements.push(own);
   const isPlanned = !watched.hasCrashed && watched.statements.length === crash?.entry;
   const query = runner.query.bind(runner) as (...given: unknown[]) => Promise<unknown>;
-  const count = async (statement: string) => {
+  /** Answers what is sent in the place of the statement: one that throws does so in the database, for those behind it are on their way already. */
+  const count = async (statement: string): Promise<string | undefined> => {
     own.push(statement.replace(/\s+/g, ' ').slice(0, 80));
     if (isPlanned && crash && own.length === crash.statement && !watched.hasCrashed) {
       watched.hasCrashed = true;
-      if (crash.way === 'throws') throw new Error('Cut by the test');
+      if (crash.way === 'throws') return statement === 'COMMIT' ? 'ROLLBACK' : 'SELECT 1 / 0';
       if (crash.way === 'both die') watched.worker.abort(new Error('The worker died'));
       const [{ pid }] = (await query('SELECT pg_backend_pid() AS pid')) as [{ pid: number }];
       await rows(onward.source, 'SELECT pg_terminate_backend($1, 5000)', [pid]);
     }
+    return undefined;
+  };
+  // None of those that travel together overtakes one whose end is being prepared.
+  let last: Promise<unknown> = Promise.resolve();
+  const countInTurn = (statement: string): Promise<string | undefined> => {
+    const counted = last.then(() => count(statement));
+    last = counted.catch(() => undefined);
+    return counted;
   };
   // A transaction has a runner of its own, so what is put on it goes with it.
   runner.query = (async (statement: string, ...given: unknown[]) => {
-    await count(statement);
-    return query(statement, ...given);
+    const instead = await countInTurn(statement);
+    return instead === undefined ? query(statement, ...given) : query(instead);
   }) as typeof runner.query;
-  // Statements that are prepared go to the connection itself.
+  // Statements that are prepared go to the connection itself, and so does a commit that travels with others. The runner's own come with a list of parameters.
   const connect = runner.connect.bind(runner) as () => Promise<{ query(...given: unknown[]): Promise<unknown> }>;
   runner.connect = async () => {
     const client = await connect();
-    return {
-      query: async (...given: unknown[]) => {
-        const [asked] = given as [string | { text: string }];
-        if (typeof asked !== 'string') await count(asked.text);
-        return client.query(...given);
-      },
+    const queryCounted = async (...given: unknown[]) => {
+      const [asked] = given as [string | { text: string }];
+      if (given.length > 1) return client.query(...given);
+      const instead = await countInTurn(typeof asked === 'string' ? asked : asked.text);
+      return instead === undefined ? client.query(...given) : client.query(instead);
     };
+    return new Proxy(client, { get: (_, name) => (name === 'query' ? queryCounted : (Reflect.get(client, name) as unknown)) });
   };
 }
 

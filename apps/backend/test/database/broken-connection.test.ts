@@ -1,7 +1,8 @@
 import pg from 'pg';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { databaseFault } from '../../src/database/database-fault.js';
-import { attempt, rows, transact, type Tx } from '../../src/database/sql.js';
+import { newId } from '../../src/database/new-id.js';
+import { attempt, commitWith, rows, transact, type Tx } from '../../src/database/sql.js';
 import { type BackendForTest, backendForTest } from '../backend-for-test.js';
 import { HandWorker, line, publish, send, startRun } from '../runtime/hand-worker.js';
 
@@ -45,6 +46,11 @@ test('a connection that ends between two statements, before the commit or under 
   });
   expect(await betweenStatements).toBe('away');
   expect(await faultOf(breakConnection)).toBe('away');
+  const beforeLastWrites = faultOf(async (tx) => {
+    await breakConnection(tx);
+    await commitWith(tx, []);
+  });
+  expect(await beforeLastWrites).toBe('away');
   const underSavepoint = faultOf((tx) =>
     attempt(tx, async () => {
       await breakConnection(tx);
@@ -52,6 +58,16 @@ test('a connection that ends between two statements, before the commit or under 
     }),
   );
   expect(await underSavepoint).toBe('away');
+});
+
+test('a connection that ends behind the last writes and before their commit is a database that is away, and nothing is written', async () => {
+  const id = newId();
+  const write = { statement: 'INSERT INTO contacts (id, email) VALUES ($1, $2)', parameters: [id, `${id}@example.test`] };
+  const end = { statement: 'SELECT pg_terminate_backend(pg_backend_pid())', parameters: [] };
+  expect(await faultOf((tx) => commitWith(tx, [write, end]))).toBe('away');
+  expect(await rows(onward.source, 'SELECT 1 FROM contacts WHERE id = $1', [id])).toEqual([]);
+  for (let nth = 0; nth < 20; nth += 1)
+    expect(await faultOf((tx) => commitWith(tx, [{ ...write, parameters: [newId(), `${newId()}@example.test`] }]))).toBe('none');
 });
 
 test('a connection that ends on its way from the pool to the one who asked for it ends no process', async () => {

@@ -79,7 +79,7 @@ test('a transaction that had failed before is not taken for committed', async ()
   expect(await countOf(id)).toBe(0);
 });
 
-test('nothing is given to a transaction that was committed', async () => {
+test('a transaction is committed once', async () => {
   const id = newId();
   const late = transact(onward.source, async (tx) => {
     await commitWith(tx, [insertion(id)]);
