@@ -2,9 +2,9 @@
 import { AUTOMATIONS_QUEUE, QUEUE_PREFIX } from '@onward/contracts/queues';
 import { Worker } from 'bullmq';
 import { Redis } from 'ioredis';
-import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { afterAll, beforeAll, beforeEach, expect, test, vi } from 'vitest';
 import { newId } from '../../src/database/new-id.js';
-import { planWakeUp, transactAndTell } from '../../src/database/outbox.js';
+import { outboxOf, planWakeUp, transactAndTell } from '../../src/database/outbox.js';
 import { rows } from '../../src/database/sql.js';
 import { type BackendForTest, backendForTest } from '../backend-for-test.js';
 import { line, publish, startRun, tag } from '../runtime/hand-worker.js';
@@ -93,3 +93,21 @@ test('while as many runs as the queue takes are planned for their time, the swee
   await admin.flushdb();
   expect(await look()).toBe(false);
 });
+
+test('a pass that has filled the few places there are leaves it at that, for claims free some all the time and its other duties wait', async () => {
+  const queues = queuesOf(onward.backend);
+  const crowd = await publish(onward, line(tag('a')));
+  await insertRuns(onward, crowd, SHARE, { due: `onward_now() - interval '1 min'` });
+  const room = vi.spyOn(queues, 'room').mockResolvedValue({ due: 5, takesDelayed: false, shareOf: () => SHARE });
+  try {
+    await transactAndTell(onward.source, queues, async (tx) => void Object.assign(outboxOf(tx), { isRunLeft: true }));
+    for (let claim = 0; claim < 200; claim += 1) queues.noteClaim();
+    await expect.poll(() => told(crowd), { timeout: 20_000 }).toBeGreaterThan(0);
+    // As long as many more of them would take.
+    for (let nth = 0; nth < 5; nth += 1) await publish(onward, line(tag('b')));
+    expect(room).toHaveBeenCalledTimes(1);
+    expect(await told(crowd)).toBe(5);
+  } finally {
+    room.mockRestore();
+  }
+}, 60_000);
