@@ -4,8 +4,7 @@
 export type Killing = { process: 'backend' | 'worker' | 'gateway'; failPoint: string; at: number };
 
 export const KILLINGS: readonly Killing[] = [
-  { process: 'backend', failPoint: 'event.after-insert', at: 3 },
-  { process: 'backend', failPoint: 'runs.after-insert', at: 3 },
+  { process: 'backend', failPoint: 'event.before-commit', at: 3 },
   { process: 'backend', failPoint: 'commit.before-enqueue', at: 5 },
   { process: 'backend', failPoint: 'commit.after-enqueue', at: 5 },
   { process: 'backend', failPoint: 'frame.before-commit', at: 5 },

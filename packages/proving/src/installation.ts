@@ -1,5 +1,5 @@
 /**
- * A whole Onward of real processes for one test: a database of its own, a Valkey, a mail sink and a webhook sink, and backend, workers and
+ * A whole Onward of real processes for one test: a database of its own, a Valkey database that it empties, a mail sink and a webhook sink, and backend, workers and
  * gateway as their built `main.js`, each of which can be killed and comes back.
  *
  * Leases are short (6 s), a failing target is tried again after a second, and waits may be short, so that what takes minutes in production takes
@@ -17,6 +17,7 @@ import { type MailSink, startMailSink } from '@onward/stack/mail-sink';
 import { NODE_ARGUMENTS } from '@onward/stack/node-arguments';
 import { type Supervised, supervise } from '@onward/stack/supervisor';
 import { startWebhookSink, type WebhookSink } from '@onward/stack/webhook-sink';
+import { Redis } from 'ioredis';
 import pg from 'pg';
 import { type Api, createApi } from './api.js';
 import { keepCommitLog } from './commit-log.js';
@@ -72,6 +73,7 @@ const resolve = createRequire(import.meta.url).resolve;
 export async function install(plan: InstallationPlan): Promise<Installation> {
   const name = `proof_${randomUUID().replaceAll('-', '')}`;
   const databaseUrl = await ensureDatabase(plan.postgresUrl, name);
+  await emptyValkey(plan.valkeyUrl);
   const folder = mkdtempSync(join(tmpdir(), 'onward-proof-'));
   const [mail, target] = await Promise.all([startMailSink(), startWebhookSink()]);
   const backendNames = plan.backends === undefined || plan.backends === 1 ? ['backend'] : numbered('backend', plan.backends);
@@ -172,6 +174,16 @@ export async function install(plan: InstallationPlan): Promise<Installation> {
       rmSync(folder, { recursive: true, force: true });
     },
   };
+}
+
+/** What an installation before this one left there names runs that this one does not know, and would bring a process to its fail point before its time. */
+async function emptyValkey(url: string): Promise<void> {
+  const valkey = new Redis(url);
+  try {
+    await valkey.flushdb();
+  } finally {
+    valkey.disconnect();
+  }
 }
 
 function numbered(name: string, count: number): string[] {

@@ -26,7 +26,6 @@ for (const { killed, failPoint, runs } of CASES) {
   test.concurrent(`a kill -9 of ${killed} at ${failPoint} changes nothing about how ${runs} run${runs > 1 ? 's' : ''} end${runs > 1 ? '' : 's'}`, async ({
     expect,
   }) => {
-    // Used in turn: what an earlier installation left in one names runs that this one does not know.
     const valkey = freeValkeys.shift() ?? 0;
     const onward = await install({
       postgresUrl: process.env['ONWARD_TEST_POSTGRES_URL'] ?? '',

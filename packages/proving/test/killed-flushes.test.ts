@@ -22,8 +22,7 @@ const MAX_BURSTS = 20;
 /** With the last passing at which a life of one burst is well on its way there. */
 type Points = Readonly<Record<string, number>>;
 const OF_BACKENDS: Points = {
-  'event.after-insert': 10,
-  'runs.after-insert': 10,
+  'event.before-commit': 10,
   // The first commits of a burst are those of events.
   'commit.before-enqueue': 5,
   'commit.after-enqueue': 5,

@@ -7,8 +7,8 @@
  * `@n-m`: from the n-th to the m-th time, for what is tried again at once.
  */
 export const FAIL_POINTS = [
-  'event.after-insert',
-  'runs.after-insert',
+  /** What an event led to is decided; in the usual case its row, its runs and the commit have not left. */
+  'event.before-commit',
   'commit.before-enqueue',
   /** Nobody waits for the queue, so nobody catches a `throw` here: it is a place to die. */
   'commit.after-enqueue',

@@ -16,7 +16,7 @@ export function namesOf<Row>(columns: Columns<Row>): (keyof Row & string)[] {
 
 /** Property → the type its column has in Postgres. */
 export type ColumnTypes<Row> = { [Property in keyof Row]-?: ColumnType };
-export type ColumnType = 'uuid' | 'text' | 'integer' | 'smallint' | 'boolean' | 'timestamptz' | 'jsonb';
+export type ColumnType = 'uuid' | 'text' | 'integer' | 'smallint' | 'boolean' | 'timestamptz' | 'jsonb' | 'bytea';
 
 /**
  * Rows as a table that a statement reads, one array for each column from `$from` on: Postgres takes them apart for half of what JSON costs it. Columns
@@ -50,6 +50,8 @@ function toElement(type: ColumnType, value: unknown): string {
       return quoted(storableText(value as string));
     case 'timestamptz':
       return (value as Date).toISOString();
+    case 'bytea':
+      return quoted(`\\x${(value as Buffer).toString('hex')}`);
     default:
       return String(value as string | number | boolean);
   }

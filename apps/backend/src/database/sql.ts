@@ -121,6 +121,11 @@ export async function transact<Result>(source: DataSource, work: (tx: Tx) => Pro
 /** A prepared statement whose parameters are all texts: nothing can be wrong with one before it is sent. */
 export type Statement = { statement: string; parameters: string[] };
 
+/** Runs statements that need not know each other's answers, in their order; gives the rows of each. */
+export function inOneGo(tx: Tx, statements: readonly Statement[]): Promise<unknown[][]> {
+  return Promise.all(statements.map(({ statement, parameters }) => prepared(tx, statement, parameters)));
+}
+
 /**
  * Runs the last statements of a transaction and commits it: all of them and the commit travel together, so nobody can look at an answer first, and what must
  * not be committed has to fail in the database. Gives the rows of each. Throws what the first that failed threw; nothing is committed then, unless the

@@ -18,5 +18,5 @@ export async function emitOwnEvents(tx: Tx, bus: EventBus, events: readonly OwnE
   const wanted = events.filter(({ type }) => listeners.want(type)).map((event) => ({ ...event, id: newId(), occurredAt: new Date() }));
   if (wanted.length === 0) return;
   await storeEvents(tx, wanted);
-  await listeners.dispatch(wanted, { onFault: 'refuse' });
+  await listeners.dispatch(wanted);
 }

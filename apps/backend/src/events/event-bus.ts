@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import type { Json } from '@onward/contracts/json';
-import type { Tx } from '../database/sql.js';
+import type { Statement, Tx } from '../database/sql.js';
 
 /** The contact of an event as it stood then. */
 export type EventContact = { id: string; externalId: string | null; email: string | null; emailProblem: string | null; attributes: Record<string, Json> };
@@ -28,10 +28,14 @@ export type Listeners = {
   want(type: string): boolean;
   /**
    * Called after the event rows are written; answers one for one, and what it starts it starts in the order given. A fault of one workflow is recorded as
-   * its refusal and touches no other. A run that cannot be written: with `refuse` it is refused likewise, at the price of savepoints; with `throw` it is
-   * thrown, and the transaction is to be undone and begun anew with `refuse`.
+   * its refusal and touches no other; so is, at the price of savepoints, a run that cannot be written.
    */
-  dispatch(events: readonly EmittedEvent[], how: { onFault: 'refuse' | 'throw' }): Promise<Dispatch[][]>;
+  dispatch(events: readonly EmittedEvent[]): Promise<Dispatch[][]>;
+  /**
+   * The same for events whose rows `storing` is yet to write, as the last thing in the transaction, which is committed: rows, runs and commit travel together.
+   * What cannot be written is thrown, a run too; nothing is kept then, and all is to be begun anew with `dispatch`.
+   */
+  commit(events: readonly EmittedEvent[], storing: Statement): Promise<Dispatch[][]>;
 };
 
 export type EventListener = {

@@ -1,6 +1,6 @@
 import { newId } from '../database/new-id.js';
 import { dropWakeUps, planWakeUp } from '../database/outbox.js';
-import { prepared, type Tx } from '../database/sql.js';
+import { commitWith, inOneGo, prepared, type Statement, type Tx } from '../database/sql.js';
 import { storableJson } from '../database/storable-json.js';
 import type { WorkflowSettings } from '../workflows/workflow-settings.js';
 import { reentryKeyOf } from './reentry-key.js';
@@ -31,22 +31,23 @@ export type Started = { planned: PlannedRun; runId: string } | { planned: Planne
 /**
  * Writes the pending runs, in the order of workflow and contact and, of one contact in one workflow, in the order given, in the caller's transaction, and has the queue told after its commit. A contact that may not
  * enter (again) gets no run and a recorded refusal instead; a conflict of one never touches the others.
+ * `commitBehind`: what is to be written right before, where nothing is to be written after: the transaction is committed then, and all of it travels together.
  */
-export async function startRuns(tx: Tx, planned: readonly PlannedRun[]): Promise<Started[]> {
+export async function startRuns(tx: Tx, planned: readonly PlannedRun[], { commitBehind }: { commitBehind?: readonly Statement[] } = {}): Promise<Started[]> {
   const inOrder = [...planned].sort(inWritingOrder);
   const barred = await enterLedger(tx, inOrder);
   const tried = inOrder.filter((plan) => !barred.has(plan)).map((plan) => ({ plan, id: newId(), claimId: newId() }));
-  const inserted = await insertRuns(tx, tried);
-  const started = tried.map(({ plan, id }): Started => {
-    if (!inserted.has(id)) return { planned: plan, refused: 'reentry_running' };
-    return { planned: plan, runId: id };
-  });
-  const all = [...started, ...[...barred].map((plan): Started => ({ planned: plan, refused: 'reentry_never' }))];
-  await recordRefusals(
-    tx,
-    all.flatMap((one) => ('refused' in one ? [{ ...one.planned, reason: one.refused, detail: '' }] : [])),
-  );
-  return all;
+  const writes = [
+    ...(barred.size > 0 ? [recording([...barred].map((plan) => ({ ...plan, reason: 'reentry_never', detail: '' })))] : []),
+    ...(tried.length > 0 ? [inserting(tx, tried)] : []),
+  ];
+  const answers = commitBehind ? await commitWith(tx, [...commitBehind, ...writes]) : await inOneGo(tx, writes);
+  const inserted = new Set(tried.length > 0 ? (answers.at(-1) as { id: string }[]).map(({ id }) => id) : []);
+  dropWakeUps(tx, new Set(tried.flatMap(({ id }) => (inserted.has(id) ? [] : [id]))));
+  return [
+    ...tried.map(({ plan, id }): Started => (inserted.has(id) ? { planned: plan, runId: id } : { planned: plan, refused: 'reentry_running' })),
+    ...[...barred].map((plan): Started => ({ planned: plan, refused: 'reentry_never' })),
+  ];
 }
 
 /** Everybody who starts runs writes them in this order, so that two who meet on a unique key wait for each other in one direction only. */
@@ -72,8 +73,26 @@ async function enterLedger(tx: Tx, planned: readonly PlannedRun[]): Promise<Set<
   return new Set(once.filter(({ workflowId, contactId }) => !free.delete(`${workflowId}:${contactId}`)));
 }
 
-async function insertRuns(tx: Tx, tried: readonly { plan: PlannedRun; id: string; claimId: string }[]): Promise<Set<string>> {
-  if (tried.length === 0) return new Set();
+/** Writes the runs, and a refusal under the id of each that meets one on its re-entry key; answers the ids of those written. */
+const INSERT_RUNS = `
+  WITH one AS MATERIALIZED (
+    SELECT * FROM jsonb_to_recordset($1::jsonb) AS one (ord integer, id uuid, claim_id uuid, workflow_id uuid, version_id uuid, contact_id uuid,
+      event_id text, node text, is_told boolean, reentry_key uuid, context jsonb)
+  ), started AS (
+    INSERT INTO runs (id, claim_id, workflow_id, version_id, contact_id, event_id, node, reentry_key, state, seq, due_at, created_at, woken_at)
+    SELECT id, claim_id, workflow_id, version_id, contact_id, event_id, node, reentry_key, 'pending', 1, clock.now, clock.now, CASE WHEN is_told THEN clock_timestamp() END
+    FROM one, (SELECT onward_now() AS now) AS clock ORDER BY ord
+    ON CONFLICT DO NOTHING RETURNING id
+  ), kept AS (
+    INSERT INTO run_contexts (run_id, context) SELECT id, context FROM one JOIN started USING (id)
+  ), refused AS (
+    INSERT INTO run_refusals (id, workflow_id, version_id, event_id, contact_id, reason)
+    SELECT id, workflow_id, version_id, event_id, contact_id, 'reentry_running' FROM one WHERE NOT EXISTS (SELECT 1 FROM started WHERE started.id = one.id)
+    ON CONFLICT DO NOTHING
+  )
+  SELECT id FROM started`;
+
+function inserting(tx: Tx, tried: readonly { plan: PlannedRun; id: string; claimId: string }[]): Statement {
   const records = tried.map(({ plan, id, claimId }, index) => ({
     ord: index,
     id,
@@ -88,45 +107,30 @@ async function insertRuns(tx: Tx, tried: readonly { plan: PlannedRun; id: string
       plan.reentry === 'after_finishing' && plan.contactId !== null ? reentryKeyOf({ workflowId: plan.workflowId, contactId: plan.contactId }) : null,
     context: plan.context,
   }));
-  const inserted = await prepared<{ id: string }>(
-    tx,
-    `WITH one AS MATERIALIZED (
-       SELECT * FROM jsonb_to_recordset($1::jsonb) AS one (ord integer, id uuid, claim_id uuid, workflow_id uuid, version_id uuid, contact_id uuid,
-         event_id text, node text, is_told boolean, reentry_key uuid, context jsonb)
-     ), started AS (
-       INSERT INTO runs (id, claim_id, workflow_id, version_id, contact_id, event_id, node, reentry_key, state, seq, due_at, created_at, woken_at)
-       SELECT id, claim_id, workflow_id, version_id, contact_id, event_id, node, reentry_key, 'pending', 1, clock.now, clock.now, CASE WHEN is_told THEN clock_timestamp() END
-       FROM one, (SELECT onward_now() AS now) AS clock ORDER BY ord
-       ON CONFLICT DO NOTHING RETURNING id
-     ), kept AS (INSERT INTO run_contexts (run_id, context) SELECT id, context FROM one JOIN started USING (id))
-     SELECT id FROM started`,
-    [storableJson(records)],
-  );
-  const ids = new Set(inserted.map(({ id }) => id));
-  if (ids.size < tried.length) dropWakeUps(tx, new Set(tried.flatMap(({ id }) => (ids.has(id) ? [] : [id]))));
-  return ids;
+  return { statement: INSERT_RUNS, parameters: [storableJson(records)] };
 }
 
 /** Keeps why no run was started; one for each event and workflow. */
 export async function recordRefusals(tx: Tx, refusals: readonly Refusal[]): Promise<void> {
-  if (refusals.length === 0) return;
-  await prepared(
-    tx,
-    `INSERT INTO run_refusals (id, workflow_id, version_id, event_id, contact_id, reason, detail)
-     SELECT id, workflow_id, version_id, event_id, contact_id, reason, detail FROM jsonb_populate_recordset(null::run_refusals, $1::jsonb)
-     ON CONFLICT DO NOTHING`,
-    [
-      storableJson(
-        refusals.map((refusal) => ({
-          id: newId(),
-          workflow_id: refusal.workflowId,
-          version_id: refusal.versionId,
-          event_id: refusal.eventId,
-          contact_id: refusal.contactId,
-          reason: refusal.reason,
-          detail: refusal.detail.slice(0, 1_000),
-        })),
-      ),
-    ],
-  );
+  if (refusals.length > 0) await inOneGo(tx, [recording(refusals)]);
+}
+
+/** The statement that does. */
+export function recording(refusals: readonly Refusal[]): Statement {
+  const records = refusals.map((refusal) => ({
+    id: newId(),
+    workflow_id: refusal.workflowId,
+    version_id: refusal.versionId,
+    event_id: refusal.eventId,
+    contact_id: refusal.contactId,
+    reason: refusal.reason,
+    detail: refusal.detail.slice(0, 1_000),
+  }));
+  return {
+    statement: `
+      INSERT INTO run_refusals (id, workflow_id, version_id, event_id, contact_id, reason, detail)
+      SELECT id, workflow_id, version_id, event_id, contact_id, reason, detail FROM jsonb_populate_recordset(null::run_refusals, $1::jsonb)
+      ON CONFLICT DO NOTHING`,
+    parameters: [storableJson(records)],
+  };
 }

@@ -1,3 +1,4 @@
+import type { TargetLimits } from '@onward/contracts/targets';
 import type { Refused, Rests, RefusalReason } from '@onward/contracts/patterns';
 import { selectList } from '../database/columns.js';
 import { KEEP_PLANS, prepared, type Tx } from '../database/sql.js';
@@ -8,7 +9,7 @@ import { ATTEMPT_COLUMNS, RUN_COLUMNS } from '../runs/run-columns.js';
 import { describeState } from '../runs/describe-state.js';
 import type { FrozenRequest } from '../secrets/frozen-request.js';
 import { Group } from './group.js';
-import { readContexts } from './read-contexts.js';
+import { type ReadContact, readContactsOf } from './read-contacts.js';
 import { isRowOf, type KnownRun, type KnownRuns, type LockedRow } from './known-runs.js';
 
 /**
@@ -43,10 +44,12 @@ export type Checkpoint = {
   written: Map<string, Attempt>;
   /** What the run was started with, once it was read; null when it is gone. */
   context?: RunContext | null;
-  /** Is its contact still there? Where it was read with the run. */
-  hasContact?: boolean;
+  /** Its contact as it is now, where it was read with the run and no action of it has begun since; null when it is gone or there is none. */
+  contact?: ReadContact | null | undefined;
   /** Requests frozen for a step of the run. */
   frozen: FrozenRow[];
+  /** Targets that it entered unasked, as they were known: to be checked before the commit. */
+  readonly met: TargetLimits[];
   /** What is to be done in the same transaction once run and attempts are written: a notice, an event. */
   after: ((tx: Tx) => Promise<void>)[];
   /** An action has written for it in the transaction: it cannot leave the group any more. */
@@ -64,18 +67,18 @@ const READ_ONE = `
   SELECT ${selectList(RUN_COLUMNS, 'runs')}, runs.xmin AS stamp, workflows.name AS "workflowName", workflows.status AS "workflowStatus", ${CLOCKS}, ${KEEP_PLANS} AS plans
   FROM runs JOIN workflows ON workflows.id = runs.workflow_id WHERE runs.id = $1`;
 const LOCK_MANY = 'SELECT id, xmin AS stamp, epoch, seq FROM runs WHERE id = ANY($1::uuid[]) ORDER BY id FOR UPDATE SKIP LOCKED';
+/** With what a claim asks next: what the run was started with, null where that is gone. */
 const READ_RUNS = `
-  SELECT ${selectList(RUN_COLUMNS, 'runs')}, xmin AS stamp, EXISTS (SELECT 1 FROM contacts WHERE contacts.id = runs.contact_id) AS "hasContact"
-  FROM runs WHERE id = ANY($1::uuid[])`;
-/** Of runs by their ids, beside some that are known. */
-const READ_WORKFLOWS = 'SELECT id, name, status FROM workflows WHERE id = ANY ($1::uuid[] || ARRAY (SELECT workflow_id FROM runs WHERE id = ANY ($2::uuid[])))';
+  SELECT ${selectList(RUN_COLUMNS, 'runs')}, runs.xmin AS stamp, context, workflows.name AS "workflowName", workflows.status AS "workflowStatus"
+  FROM runs JOIN workflows ON workflows.id = runs.workflow_id LEFT JOIN run_contexts ON run_id = runs.id WHERE runs.id = ANY($1::uuid[])`;
+const READ_WORKFLOWS = 'SELECT id, name, status FROM workflows WHERE id = ANY ($1::uuid[])';
 /** Of the step that each of these runs stands on. */
 const READ_ATTEMPTS = `
   SELECT one.* FROM runs CROSS JOIN LATERAL (SELECT ${selectList(ATTEMPT_COLUMNS)} FROM attempts WHERE run_id = runs.id AND seq = runs.seq ORDER BY n) AS one
   WHERE runs.id = ANY($1::uuid[])`;
 
 type Clocks = { now: Date; realNow: Date };
-type ReadRow = Run & { stamp: string };
+type ReadRow = Run & { stamp: string; workflowName: string; workflowStatus: string };
 type WorkflowRow = { id: string; name: string; status: string };
 
 /**
@@ -83,10 +86,7 @@ type WorkflowRow = { id: string; name: string; status: string };
  * which sees what was committed meanwhile: a pause, above all.
  */
 export async function lockRun(tx: Tx, runId: string): Promise<Checkpoint | null> {
-  const [, [found]] = await Promise.all([
-    prepared(tx, LOCK_ONE, [runId]),
-    prepared<ReadRow & Clocks & { workflowName: string; workflowStatus: string; plans: string }>(tx, READ_ONE, [runId]),
-  ]);
+  const [, [found]] = await Promise.all([prepared(tx, LOCK_ONE, [runId]), prepared<ReadRow & Clocks & { plans: string }>(tx, READ_ONE, [runId])]);
   if (!found) return null;
   const { stamp, workflowName, workflowStatus, now, realNow, plans: _plans, ...run } = found;
   return checkpointOf(new Group(tx, false), { run, stamp, workflow: { name: workflowName, status: workflowStatus }, now, realNow });
@@ -104,7 +104,7 @@ export async function lockRuns(tx: Tx, runIds: readonly string[], known: KnownRu
   const [[clocks], locked, workflows, read] = await Promise.all([
     prepared<Clocks>(tx, BEGIN_TOGETHER, []),
     prepared<LockedRow>(tx, LOCK_MANY, [runIds]),
-    prepared<WorkflowRow>(tx, READ_WORKFLOWS, [workflowIds, strange]),
+    workflowIds.length === 0 ? [] : prepared<WorkflowRow>(tx, READ_WORKFLOWS, [workflowIds]),
     readRuns(tx, strange),
   ]);
   if (!clocks) throw new Error('Postgres did not say what time it is');
@@ -120,19 +120,22 @@ export async function lockRuns(tx: Tx, runIds: readonly string[], known: KnownRu
   return locked.map(({ id }) => openRun(group, read.get(id) as OpenedRun, clocks, workflowOf));
 }
 
-/** What a run is opened with. `hasContact` where it was read. */
-type OpenedRun = KnownRun & { hasContact?: boolean };
+/** What a run is opened with. `contact` and `workflow` where they were read. */
+type OpenedRun = KnownRun & { contact?: ReadContact | null; workflow?: Checkpoint['workflow'] };
 
-/** Runs as they stand, with the attempts of the step each stands on and what a claim asks next: the context, and whether the contact is there. */
+/** Runs as they stand, with their workflow, the attempts of the step each stands on and what a claim asks next: the context and the contact. */
 async function readRuns(tx: Tx, ids: readonly string[]): Promise<Map<string, OpenedRun>> {
   if (ids.length === 0) return new Map();
-  const [runs, attempts, contexts] = await Promise.all([
-    prepared<ReadRow & { hasContact: boolean }>(tx, READ_RUNS, [ids]),
+  const [runs, attempts, contacts] = await Promise.all([
+    prepared<ReadRow & { context: RunContext | null }>(tx, READ_RUNS, [ids]),
     prepared<Attempt>(tx, READ_ATTEMPTS, [ids]),
-    readContexts(tx, ids),
+    readContactsOf(tx, ids),
   ]);
   const read = new Map(
-    runs.map(({ stamp, hasContact, ...run }): [string, OpenedRun] => [run.id, { run, stamp, attempts: [], context: contexts.get(run.id) ?? null, hasContact }]),
+    runs.map(({ stamp, context, workflowName, workflowStatus, ...run }): [string, OpenedRun] => {
+      const contact = run.contactId === null ? null : (contacts.get(run.contactId) ?? null);
+      return [run.id, { run, stamp, attempts: [], context, contact, workflow: { name: workflowName, status: workflowStatus } }];
+    }),
   );
   for (const attempt of attempts) read.get(attempt.runId)?.attempts.push(attempt);
   return read;
@@ -140,17 +143,17 @@ async function readRuns(tx: Tx, ids: readonly string[]): Promise<Map<string, Ope
 
 function openRun(
   group: Group,
-  { run, stamp, attempts, context, hasContact }: OpenedRun,
+  { run, stamp, attempts, context, contact, workflow: read }: OpenedRun,
   clocks: Clocks,
   workflows: ReadonlyMap<string, Checkpoint['workflow']>,
 ): Checkpoint {
-  const workflow = workflows.get(run.workflowId);
+  const workflow = read ?? workflows.get(run.workflowId);
   if (!workflow) throw new Error(`There is no workflow ${run.workflowId}`);
   const checkpoint = checkpointOf(group, { run, stamp, workflow, ...clocks });
   checkpoint.read.set(run.seq, attempts);
   checkpoint.stored.set(run.seq, new Set(attempts.map(({ n }) => n)));
   if (context !== undefined) checkpoint.context = context;
-  if (hasContact !== undefined) checkpoint.hasContact = hasContact;
+  checkpoint.contact = contact;
   return checkpoint;
 }
 
@@ -173,6 +176,7 @@ function checkpointOf(group: Group, { run, stamp, workflow, now, realNow }: Open
     stored: new Map(),
     written: new Map(),
     frozen: [],
+    met: [],
     after: [],
     hasActed: false,
   };

@@ -60,7 +60,7 @@ export async function executeAction(checkpoint: Checkpoint, request: Request, ki
     const sealed = await sealHandOver(checkpoint, frozen ?? result.request, attempt, kit.settings);
     if (sealed.kind === 'failed') return record(sealed, input);
     const origin = originOf(frozen ?? result.request);
-    const entry = await enter(checkpoint, origin);
+    const entry = await enter(checkpoint, origin, kit);
     if (entry.kind === 'blocked') return park(checkpoint, version, { ...attempt, input }, { origin, ...entry }, kit);
     const request = frozen ?? freeze(checkpoint, attempt, result.request);
     writeAttempt(checkpoint, { ...attempt, status: 'sending', epoch: checkpoint.run.epoch, input });
@@ -98,9 +98,15 @@ async function park(
   return rests(checkpoint);
 }
 
-/** Most targets are met well, and what is known of them is only read. */
-async function enter(checkpoint: Checkpoint, origin: string): Promise<Entry> {
+/** Most targets are met well, and what is known of them is only read; in company, where it was read before, not even that, and it is checked before the commit. */
+async function enter(checkpoint: Checkpoint, origin: string, { targets }: RuntimeKit): Promise<Entry> {
+  const known = checkpoint.group.isShared ? targets.get(origin) : undefined;
+  if (known) {
+    checkpoint.met.push(known);
+    return { kind: 'free', limits: known };
+  }
   const target = await checkpoint.group.reads.target(origin);
+  targets.note(origin, target);
   return target?.state === 'closed' ? { kind: 'free', limits: limitsOf(target) } : enterTarget(checkpoint.tx, origin, checkpoint.run.id);
 }
 
@@ -168,6 +174,8 @@ async function performAction(
   if (action.needsContact && isRead && !contact) return { kind: 'outcome', outcome: failed('contact_deleted', 'The contact was deleted') };
   kit.failPoints.reach('action.before-effect');
   if (action.executeMany) checkpoint.hasActed = true;
+  // It may change the contact.
+  delete checkpoint.contact;
   const result = await checkpoint.group.perform(action, {
     get tx() {
       return checkpoint.tx;

@@ -30,7 +30,7 @@ export async function getPlan(checkpoint: Checkpoint, request: Request, kit: Run
 async function whatIsGone(checkpoint: Checkpoint): Promise<Failure | null> {
   const { group, run } = checkpoint;
   const [hasContact, context] = await Promise.all([
-    run.contactId === null || (checkpoint.hasContact ?? group.reads.hasContact(run.contactId)),
+    run.contactId === null || (checkpoint.contact === undefined ? group.reads.hasContact(run.contactId) : checkpoint.contact !== null),
     contextOf(checkpoint),
   ]);
   if (!hasContact) return failed('contact_deleted', `The contact ${run.contactId} was deleted after the run had been started`).failure;

@@ -35,7 +35,7 @@ export async function readScope(checkpoint: Checkpoint, { outputs }: { outputs: 
   const { reads } = group;
   const [started, contact, steps] = await Promise.all([
     contextOf(checkpoint),
-    run.contactId === null ? null : reads.contact(run.contactId),
+    run.contactId === null || checkpoint.contact !== undefined ? (checkpoint.contact ?? null) : reads.contact(run.contactId),
     outputs ? readOutputs(checkpoint) : {},
   ]);
   const context = started ?? GONE;

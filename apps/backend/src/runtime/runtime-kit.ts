@@ -3,6 +3,7 @@ import { ActionCatalogue } from '../actions/action-catalogue.js';
 import { EventBus } from '../events/event-bus.js';
 import { FailPoints } from '@onward/wire/fail-points';
 import { SETTINGS, type Settings } from '../settings.js';
+import { KnownTargets } from '../targets/known-targets.js';
 import { VersionReader } from '../workflows/read-version.js';
 
 /** What the 13 handlers need besides the checkpoint they work on. */
@@ -15,4 +16,6 @@ export class RuntimeKit {
     readonly bus: EventBus,
     readonly failPoints: FailPoints,
   ) {}
+
+  readonly targets = new KnownTargets();
 }

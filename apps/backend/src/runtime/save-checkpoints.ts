@@ -1,9 +1,10 @@
 import { asColumn, type ColumnTypes, fromArrays, namesOf, toArrays } from '../database/columns.js';
-import { commitWith, prepared, type Statement, type Tx } from '../database/sql.js';
+import { commitWith, inOneGo, type Statement, type Tx } from '../database/sql.js';
 import { storableJson } from '../database/storable-json.js';
 import type { Attempt } from '../runs/attempt.entity.js';
 import type { Run } from '../runs/run.entity.js';
 import { ATTEMPT_COLUMNS, ATTEMPT_TYPES, RUN_COLUMNS, RUN_TYPES } from '../runs/run-columns.js';
+import { checking } from '../targets/known-targets.js';
 import { type Checkpoint, storedOf } from './checkpoint.js';
 
 /** Of the run as it was locked, which tells it from any that came after. */
@@ -41,12 +42,11 @@ const INSERT_FROZEN = `
 
 /**
  * Writes what became of locked runs, however many: attempts, frozen requests, then the cursors, fenced by what was locked, then what is to be
- * done after. Throws when a fence does not hold, which a held lock makes impossible: the transaction cannot commit then.
+ * done after. Throws when a fence does not hold, which a held lock makes impossible, or when a target is not as a run took it to be: the transaction cannot
+ * commit then.
  */
 export async function saveCheckpoints(tx: Tx, checkpoints: readonly Checkpoint[]): Promise<void> {
-  const writes = await writesOf(checkpoints);
-  // None of them needs to know what came of another.
-  noteStamps(checkpoints, await Promise.all(writes.map(({ statement, parameters }) => prepared(tx, statement, parameters))));
+  noteStamps(checkpoints, await inOneGo(tx, await writesOf(checkpoints)));
   for (const { after } of checkpoints) for (const work of after) await work(tx);
 }
 
@@ -62,7 +62,9 @@ async function writesOf(checkpoints: readonly Checkpoint[]): Promise<Statement[]
   const changedRuns = checkpoints.filter(({ isRunChanged }) => isRunChanged);
   const moved = new Set(changedRuns.filter(isCursorOnly));
   const others = changedRuns.filter((checkpoint) => !moved.has(checkpoint));
+  const met = checkpoints.flatMap((checkpoint) => checkpoint.met);
   return [
+    ...(met.length > 0 ? [checking(met)] : []),
     ...(added.length > 0 ? [{ statement: INSERT_ATTEMPTS, parameters: toArrays(ATTEMPT_TYPES, added) }] : []),
     ...(changed.length > 0 ? [{ statement: CHANGE_ATTEMPTS, parameters: toArrays(ATTEMPT_TYPES, changed) }] : []),
     ...(frozen.length > 0 ? [{ statement: INSERT_FROZEN, parameters: [storableJson(frozen)] }] : []),

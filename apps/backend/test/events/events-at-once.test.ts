@@ -42,8 +42,8 @@ async function together<Result>(waiting: number, work: () => Promise<Result>): P
   return working;
 }
 
-async function untilWaiting(count: number): Promise<void> {
-  const waiting = `SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'onward-backend' AND wait_event_type = 'Lock' AND query ~ 'INSERT INTO runs'`;
+async function untilWaiting(count: number, what = 'INSERT INTO runs'): Promise<void> {
+  const waiting = `SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'onward-backend' AND wait_event_type = 'Lock' AND query ~ '${what}'`;
   // A sweeper may wait for it as well.
   // Not asked by the gate: inside a transaction this view stands still.
   await expect.poll(() => countOf(waiting), { timeout: 4_000, interval: 10 }).toBe(count);
@@ -70,6 +70,23 @@ test('of events at once for one contact one starts its run, ever, when one may n
   expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([201]));
   expect(answers.flatMap(({ body }) => body.runs)).toHaveLength(1);
   expect(answers.flatMap(({ body }) => body.refusals)).toEqual(Array(7).fill({ workflowId, reason: 'reentry_never' }));
+});
+
+test('an event that somebody else takes in at the same moment, with another body, is refused alone, and changes no contact', async () => {
+  await publish(onward, onEvent('taken'), { reentry: 'always' });
+  await gate.query('BEGIN');
+  await gate.query(`INSERT INTO events (id, type, payload, body_hash, occurred_at) VALUES ('taken-1', 'taken', '{}', 'another', now())`);
+  const events = ['taken-1', 'taken-2'].map((id) => ({ id, type: 'taken', contact: { email: `${id}@example.test` }, payload: {} }));
+  const answering = onward.api<{ results: ({ status: number } & Accepted)[] }>('POST', '/events/batch', { events });
+  try {
+    await untilWaiting(1, 'INSERT INTO events');
+  } finally {
+    await gate.query('COMMIT');
+  }
+  const { results } = (await answering).body;
+  expect(results.map(({ status }) => status)).toEqual([409, 201]);
+  expect(await rows(onward.source, `SELECT event_id FROM runs WHERE event_id LIKE 'taken-%'`)).toEqual([{ event_id: 'taken-2' }]);
+  expect(await rows(onward.source, `SELECT email FROM contacts WHERE email LIKE 'taken-%'`)).toEqual([{ email: 'taken-2@example.test' }]);
 });
 
 test('fifty events at once for fifty contacts start a run each in all three workflows', async () => {

@@ -34,7 +34,7 @@ function start() {
   });
   const listenersOf = async (tx: Tx) => ({
     want: () => false,
-    dispatch: async (events: readonly { type: string; id: string }[]) => {
+    commit: async (events: readonly { type: string; id: string }[]) => {
       if (events.some(({ type }) => type === 'slow')) {
         begin();
         await latch;

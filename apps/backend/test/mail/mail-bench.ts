@@ -27,7 +27,11 @@ export async function mailBench() {
   const emitted: EmittedEvent[] = [];
   bus.register({
     wants: async () => true,
-    listenersOf: async () => ({ want: () => true, dispatch: async (events) => (emitted.push(...events), events.map(() => [])) }),
+    listenersOf: async () => ({
+      want: () => true,
+      dispatch: async (events) => (emitted.push(...events), events.map(() => [])),
+      commit: () => Promise.reject(new Error('Mail commits nothing by an event')),
+    }),
   });
   const told: Outbox[] = [];
   const teller = { tell: (outbox: Outbox) => void told.push(outbox), takes: () => true };

@@ -43,8 +43,7 @@ type Cut = {
 };
 
 const CUTS: Cut[] = [
-  { moment: 'after the insert of the event', leaves: 'nothing', failPoint: 'event.after-insert:throw@1' },
-  { moment: 'after the insert of the run', leaves: 'nothing', failPoint: 'runs.after-insert:throw@1' },
+  { moment: 'before an event and its run are written', leaves: 'nothing', failPoint: 'event.before-commit:throw@1' },
   { moment: 'after the commit of a new run, before the queue is told', leaves: 'pending at start', failPoint: 'commit.before-enqueue:throw@1' },
   {
     moment: 'after the commit of a mail, before its queue is told',

@@ -21,6 +21,23 @@ async function rest(runId: string): Promise<void> {
   await worker.call('wait', at);
 }
 
+test('a condition sees what an action of the same frame made of the contact', async () => {
+  const graph: Graph = line(tag('mark', 'vip'));
+  graph.nodes.push({ id: 'ask', type: 'condition', config: { tests: [{ field: 'contact.tags', op: 'contains', value: 'vip' }] } }, tag('yes'), tag('no'));
+  graph.edges = [
+    { from: 'start', to: 'mark' },
+    { from: 'mark', to: 'ask' },
+    { from: 'ask', to: 'yes', port: 'true' },
+    { from: 'ask', to: 'no', port: 'false' },
+    { from: 'yes', to: 'finish' },
+    { from: 'no', to: 'finish' },
+  ];
+  const { runId } = await startRun(onward, await publish(onward, graph));
+  const ref = await worker.wakeUp(runId);
+  await worker.frame(['prepare', { ...ref, callId: 1 }], ['plan', ref], ['create', ref], ['execute', ref], ['advance', ref]);
+  expect(await worker.run(runId)).toMatchObject({ node: 'yes' });
+});
+
 describe('waits', () => {
   test('F09: a wait of 40 days rests as a row until its time, and goes on once', async () => {
     const { runId } = await startRun(onward, await publish(onward, line(wait('rest', '40d'), tag('a'))));

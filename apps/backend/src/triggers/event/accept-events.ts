@@ -6,7 +6,7 @@ import { type Draft, findContacts, mergeContacts, tooManyAttributes, type Upsert
 import { newId } from '../../database/new-id.js';
 import { KEEP_PLANS, prepared, type Tx } from '../../database/sql.js';
 import { type Dispatch, type EmittedEvent, EventBus, type Listeners } from '../../events/event-bus.js';
-import { storeEvents } from '../../events/store-events.js';
+import { storeEvents, storingAll } from '../../events/store-events.js';
 import { Problem } from '../../http/problem.js';
 import { readAccepted } from './read-accepted.js';
 
@@ -31,8 +31,9 @@ type Fresh = { event: EmittedEvent & { bodyHash: Buffer }; change: EmittedEvent 
  * transaction, in the order given, as if each had come alone; answers one for one. The number of statements does not grow with the events.
  * The same id again, also within one call, gets the first answer; with another body it is a conflict of that event alone.
  *
- * Throws when it cannot tell one event's fault from the others': the transaction is to be undone and each given alone. With `onFault: 'throw'` a run
- * that cannot be written is such a fault; with `refuse` it is a recorded refusal (see Listeners.dispatch).
+ * Throws when it cannot tell one event's fault from the others': the transaction is to be undone and each given alone. With `onFault: 'throw'` such a fault is
+ * also a run that cannot be written, which is a recorded refusal with `refuse`, and an event that somebody else takes in at this moment; in return
+ * everything is written and committed in one go, and nothing may follow (see Listeners).
  */
 export async function acceptEvents(
   tx: Tx,
@@ -73,26 +74,40 @@ export async function acceptEvents(
 
   /** Writes the rows and what follows from them; notes in `accepted` what became of each, and answers the ids that are new. */
   async function storeAndDispatch(tx: Tx, all: readonly Fresh[], listeners: Listeners): Promise<Set<string>> {
+    if (all.length === 0) return new Set();
     const events = all.flatMap(({ event, change }) => (change && listeners.want(change.type) ? [change, event] : [event]));
-    const stored = await storeEvents(tx, events);
-    await readTakenMeanwhile(
-      tx,
-      all.map(({ event }) => event).filter(({ id }) => !stored.has(id)),
-    );
-    failPoints.reach('event.after-insert');
-    const written = events.filter(({ id }) => stored.has(id));
-    const dispatched = await listeners.dispatch(written, { onFault });
-    failPoints.reach('runs.after-insert');
-    const dispatchedFor = new Map(written.map(({ id }, index) => [id, dispatched[index] ?? []]));
+    const dispatched = onFault === 'throw' ? await commitAll(events, listeners) : await writeEach(tx, events, listeners);
     for (const { event } of all) {
       const { id, contactId, bodyHash } = event;
-      if (stored.has(id)) accepted.set(id, { contactId, bodyHash, dispatched: dispatchedFor.get(id) ?? [] });
+      const itsOwn = dispatched.get(id);
+      if (itsOwn) accepted.set(id, { contactId, bodyHash, dispatched: itsOwn });
     }
-    return stored;
+    await readTakenMeanwhile(
+      tx,
+      all.map(({ event }) => event).filter(({ id }) => !dispatched.has(id)),
+    );
+    return new Set(dispatched.keys());
+  }
+
+  /** Writes all of them and commits, or throws. */
+  async function commitAll(events: readonly EmittedEvent[], listeners: Listeners): Promise<Map<string, Dispatch[]>> {
+    failPoints.reach('event.before-commit');
+    const dispatched = await listeners.commit(events, storingAll(events));
+    return new Map(events.map(({ id }, index) => [id, dispatched[index] ?? []]));
+  }
+
+  /** Writes those that are new. */
+  async function writeEach(tx: Tx, events: readonly EmittedEvent[], listeners: Listeners): Promise<Map<string, Dispatch[]>> {
+    const stored = await storeEvents(tx, events);
+    const written = events.filter(({ id }) => stored.has(id));
+    const dispatched = await listeners.dispatch(written);
+    failPoints.reach('event.before-commit');
+    return new Map(written.map(({ id }, index) => [id, dispatched[index] ?? []]));
   }
 
   /** Events that somebody else was taking in at the same time, and that are there by now. */
   async function readTakenMeanwhile(tx: Tx, events: readonly Fresh['event'][]): Promise<void> {
+    if (events.length === 0) return;
     const taken = await readAccepted(
       tx,
       events.map(({ id }) => id),

@@ -45,7 +45,7 @@ export class EventIntake implements OnModuleDestroy {
     weightOf: (inputs) => inputs.length,
     flush: async (lists, isBusy) => {
       try {
-        const answers = await this.take(lists.flat(), 'throw');
+        const answers = await this.takeTogether(lists.flat());
         let from = 0;
         return lists.map(({ length }) => answers.slice(from, (from += length)));
       } finally {
@@ -69,9 +69,19 @@ export class EventIntake implements OnModuleDestroy {
     return transactAndTell(this.source, this.wakeUps, (tx) => acceptEvents(tx, inputs, { bus: this.bus, failPoints: this.failPoints, onFault }));
   }
 
-  /** Each event in a transaction of its own. One that was alone before is tried again only where savepoints may help it. */
+  /** In one transaction: written in one go or, where the database refuses that, step by step and under savepoints. */
+  private async takeTogether(inputs: readonly EventInput[]): Promise<EventAnswer[]> {
+    try {
+      return await this.take(inputs, 'throw');
+    } catch (error) {
+      if (!isStatementRefused(error)) throw error;
+      return this.take(inputs, 'refuse');
+    }
+  }
+
+  /** Each event in a transaction of its own. One that was alone before has been tried in every way. */
   private async takeEach(inputs: readonly EventInput[], cause: { error: unknown; size: number }): Promise<readonly EventAnswer[]> {
-    if (cause.size === 1 && inputs.length === 1 && !isStatementRefused(cause.error)) throw cause.error;
+    if (cause.size === 1 && inputs.length === 1) throw cause.error;
     this.log.debug({ err: cause.error, events: inputs.length }, 'events that shared a transaction are taken one by one');
     const answers: EventAnswer[] = [];
     let away: Error | undefined;

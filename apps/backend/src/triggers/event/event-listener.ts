@@ -7,7 +7,7 @@ import { attempt, prepared, type Tx } from '../../database/sql.js';
 import { type Dispatch, type EmittedEvent, EventBus, type EventListener, type Listeners } from '../../events/event-bus.js';
 import { LOGGER } from '../../operations/logger.js';
 import type { RunContext } from '../../runs/run-context.entity.js';
-import { type PlannedRun, recordRefusals, type Refusal, type Started, startRuns } from '../../runs/start-runs.js';
+import { type PlannedRun, recording, recordRefusals, type Refusal, type Started, startRuns } from '../../runs/start-runs.js';
 import { type ReadContact, readContacts } from '../../runtime/read-contacts.js';
 import { type Version, VersionReader } from '../../workflows/read-version.js';
 import { type TriggerConfig, triggerConfigSchema } from '../../workflows/workflow-settings.js';
@@ -59,7 +59,15 @@ export class EventTrigger implements EventListener, OnModuleInit {
     }
     return {
       want: (type) => byType.has(type),
-      dispatch: (events, { onFault }) => this.dispatch(tx, events, byType, onFault),
+      dispatch: (events) =>
+        this.dispatch(tx, events, byType, async (planned, refusals) => {
+          await recordRefusals(tx, refusals);
+          return this.start(tx, planned);
+        }),
+      commit: (events, storing) =>
+        this.dispatch(tx, events, byType, (planned, refusals) =>
+          startRuns(tx, planned, { commitBehind: [storing, ...(refusals.length > 0 ? [recording(refusals)] : [])] }),
+        ),
     };
   }
 
@@ -67,10 +75,9 @@ export class EventTrigger implements EventListener, OnModuleInit {
     tx: Tx,
     events: readonly EmittedEvent[],
     byType: ReadonlyMap<string, Listening[]>,
-    onFault: 'refuse' | 'throw',
+    write: (planned: readonly PlannedRun[], refusals: readonly Refusal[]) => Promise<Started[]>,
   ): Promise<Dispatch[][]> {
     const heard = events.filter(({ type }) => byType.has(type));
-    if (heard.length === 0) return events.map(() => []);
     const contactOf = await findContacts(tx, heard, [...byType.values()].flat());
     const met = heard.flatMap((event) => {
       const contact = contactOf(event);
@@ -82,11 +89,9 @@ export class EventTrigger implements EventListener, OnModuleInit {
     );
     const decided = met.map((one) => ('refusal' in one ? one : this.decide(one, versions)));
     const refusals = decided.flatMap((one) => ('refusal' in one ? [one.refusal] : []));
-    await recordRefusals(tx, refusals);
-    const started = await this.start(
-      tx,
+    const started = await write(
       decided.flatMap((one) => ('planned' in one ? [one.planned] : [])),
-      onFault,
+      refusals,
     );
     const dispatched = new Map<string | null, Dispatch[]>(events.map(({ id }) => [id, []]));
     for (const { workflowId, eventId, reason } of refusals) dispatched.get(eventId)?.push({ workflowId, refused: reason });
@@ -151,10 +156,9 @@ export class EventTrigger implements EventListener, OnModuleInit {
     return refuse(match, 'workflow_broken', textOf(error));
   }
 
-  /** All in one statement; if that fails and may not be thrown, each alone, so that the one at fault is refused and the others start. */
-  private async start(tx: Tx, planned: readonly PlannedRun[], onFault: 'refuse' | 'throw'): Promise<Started[]> {
+  /** All in one statement; if that fails, each alone, so that the one at fault is refused and the others start. */
+  private async start(tx: Tx, planned: readonly PlannedRun[]): Promise<Started[]> {
     if (planned.length === 0) return [];
-    if (onFault === 'throw') return startRuns(tx, planned);
     const together = await attempt(tx, () => startRuns(tx, planned));
     if (together.ok) return together.value;
     if (isPassing(together.error)) throw together.error;
