@@ -7,7 +7,7 @@
  * `@n-m`: from the n-th to the m-th time, for what is tried again at once.
  */
 export const FAIL_POINTS = [
-  /** What an event led to is decided; in the usual case its row, its runs and the commit have not left. */
+  /** An event is about to be written and committed; its contact stands in the transaction and, where it is taken step by step, all of it. */
   'event.before-commit',
   'commit.before-enqueue',
   /** Nobody waits for the queue, so nobody catches a `throw` here: it is a place to die. */

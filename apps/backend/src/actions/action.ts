@@ -5,7 +5,7 @@ import type { Tx } from '../database/sql.js';
 import type { Scope } from '../runtime/scope.js';
 import type { FrozenRequest } from '../secrets/frozen-request.js';
 
-/** The contact as it is read, live, at the step. */
+/** The contact as it is at the step, and not as it was when the run began. */
 export type StepContact = { id: string; externalId: string | null; email: string | null; emailProblem: string | null; attributes: Record<string, Json> };
 
 /**

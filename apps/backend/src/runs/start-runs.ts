@@ -1,6 +1,6 @@
 import { newId } from '../database/new-id.js';
 import { dropWakeUps, planWakeUp } from '../database/outbox.js';
-import { commitWith, inOneGo, prepared, type Statement, type Tx } from '../database/sql.js';
+import { commitWith, inOneGo, type Statement, type Tx } from '../database/sql.js';
 import { storableJson } from '../database/storable-json.js';
 import type { WorkflowSettings } from '../workflows/workflow-settings.js';
 import { reentryKeyOf } from './reentry-key.js';
@@ -31,19 +31,25 @@ export type Started = { planned: PlannedRun; runId: string } | { planned: Planne
 /**
  * Writes the pending runs, in the order of workflow and contact and, of one contact in one workflow, in the order given, in the caller's transaction, and has the queue told after its commit. A contact that may not
  * enter (again) gets no run and a recorded refusal instead; a conflict of one never touches the others.
- * `commitBehind`: what is to be written right before, where nothing is to be written after: the transaction is committed then, and all of it travels together.
+ * `commitBehind`: what is to be written right before, where nothing is to be written after: the transaction is committed then, and the last of it travels with
+ * the commit. Locks are taken in one order either way: what stands before, the ledger of those who entered, runs.
  */
 export async function startRuns(tx: Tx, planned: readonly PlannedRun[], { commitBehind }: { commitBehind?: readonly Statement[] } = {}): Promise<Started[]> {
   const inOrder = [...planned].sort(inWritingOrder);
-  const barred = await enterLedger(tx, inOrder);
+  const once = planned.filter(({ reentry, contactId }) => reentry === 'never' && contactId !== null);
+  const [barred, before] = once.length > 0 ? [await enterLedger(tx, once, commitBehind), []] : [new Set<PlannedRun>(), commitBehind];
   const tried = inOrder.filter((plan) => !barred.has(plan)).map((plan) => ({ plan, id: newId(), claimId: newId() }));
   const writes = [
     ...(barred.size > 0 ? [recording([...barred].map((plan) => ({ ...plan, reason: 'reentry_never', detail: '' })))] : []),
     ...(tried.length > 0 ? [inserting(tx, tried)] : []),
   ];
-  const answers = commitBehind ? await commitWith(tx, [...commitBehind, ...writes]) : await inOneGo(tx, writes);
-  const inserted = new Set(tried.length > 0 ? (answers.at(-1) as { id: string }[]).map(({ id }) => id) : []);
-  dropWakeUps(tx, new Set(tried.flatMap(({ id }) => (inserted.has(id) ? [] : [id]))));
+  const inserted = new Set<string>();
+  try {
+    const answers = commitBehind ? await commitWith(tx, [...(before ?? []), ...writes]) : await inOneGo(tx, writes);
+    if (tried.length > 0) for (const { id } of answers.at(-1) as { id: string }[]) inserted.add(id);
+  } finally {
+    dropWakeUps(tx, new Set(tried.flatMap(({ id }) => (inserted.has(id) ? [] : [id]))));
+  }
   return [
     ...tried.map(({ plan, id }): Started => (inserted.has(id) ? { planned: plan, runId: id } : { planned: plan, refused: 'reentry_running' })),
     ...[...barred].map((plan): Started => ({ planned: plan, refused: 'reentry_never' })),
@@ -57,18 +63,17 @@ function inWritingOrder(a: PlannedRun, b: PlannedRun): number {
   return one === other ? 0 : one < other ? -1 : 1;
 }
 
-/** Re-entry `never`: who stands in the ledger already may not enter. */
-async function enterLedger(tx: Tx, planned: readonly PlannedRun[]): Promise<Set<PlannedRun>> {
-  const once = planned.filter(({ reentry, contactId }) => reentry === 'never' && contactId !== null);
-  if (once.length === 0) return new Set();
-  const entered = await prepared<{ key: string }>(
-    tx,
-    `INSERT INTO run_entries (workflow_id, contact_id)
-     SELECT DISTINCT workflow_id, contact_id FROM jsonb_to_recordset($1::jsonb) AS one (workflow_id uuid, contact_id uuid) ORDER BY 1, 2
-     ON CONFLICT DO NOTHING RETURNING workflow_id || ':' || contact_id AS key`,
-    [storableJson(once.map(({ workflowId, contactId }) => ({ workflow_id: workflowId, contact_id: contactId })))],
-  );
-  const free = new Set(entered.map(({ key }) => key));
+/** Re-entry `never`: writes what stands before, and who enters; answers those who stood in the ledger already and may not. */
+async function enterLedger(tx: Tx, once: readonly PlannedRun[], before: readonly Statement[] = []): Promise<Set<PlannedRun>> {
+  const entering = {
+    statement: `
+      INSERT INTO run_entries (workflow_id, contact_id)
+      SELECT DISTINCT workflow_id, contact_id FROM jsonb_to_recordset($1::jsonb) AS one (workflow_id uuid, contact_id uuid) ORDER BY 1, 2
+      ON CONFLICT DO NOTHING RETURNING workflow_id || ':' || contact_id AS key`,
+    parameters: [storableJson(once.map(({ workflowId, contactId }) => ({ workflow_id: workflowId, contact_id: contactId })))],
+  };
+  const answers = await inOneGo(tx, [...before, entering]);
+  const free = new Set((answers.at(-1) as { key: string }[]).map(({ key }) => key));
   // Of two plans for one contact in one call only the first may enter.
   return new Set(once.filter(({ workflowId, contactId }) => !free.delete(`${workflowId}:${contactId}`)));
 }

@@ -3,7 +3,7 @@ import type { Statement } from '../database/sql.js';
 import { limitsOf } from './enter-target.js';
 import type { FoundTarget } from './find-targets.js';
 
-/** The least that a backend remembers; who has more targets asks for some of them again. */
+/** So many a backend remembers; with more of them it asks for some again. */
 const MAX_KNOWN = 10_000;
 
 /**
@@ -13,6 +13,7 @@ const MAX_KNOWN = 10_000;
 export class KnownTargets {
   private readonly known = new Map<string, TargetLimits>();
 
+  /** The same object until it is noted otherwise. */
   get(origin: string): TargetLimits | undefined {
     return this.known.get(origin);
   }
@@ -30,8 +31,7 @@ export class KnownTargets {
 
 /** The statement that fails unless each of these targets is closed and has these limits. It reads why as a boolean, since it cannot raise an error of its own. */
 export function checking(met: readonly TargetLimits[]): Statement {
-  const byOrigin = new Map(met.map((limits) => [limits.origin, limits]));
-  return { statement: CHECK, parameters: [JSON.stringify([...byOrigin.values()])] };
+  return { statement: CHECK, parameters: [JSON.stringify([...new Set(met)])] };
 }
 
 const CHECK = `

@@ -1,5 +1,5 @@
 import pg from 'pg';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { databaseFault } from '../../src/database/database-fault.js';
 import { newId } from '../../src/database/new-id.js';
 import { attempt, commitWith, rows, transact, type Tx } from '../../src/database/sql.js';
@@ -58,6 +58,19 @@ test('a connection that ends between two statements, before the commit or under 
     }),
   );
   expect(await underSavepoint).toBe('away');
+});
+
+test('an event whose commit nobody heard of is answered with 503, and not taken in a second time', async () => {
+  const type = `e${newId()}`;
+  const query = pg.Client.prototype.query as (this: pg.Client, ...given: unknown[]) => unknown;
+  const spy = vi.spyOn(pg.Client.prototype, 'query').mockImplementation(function (this: pg.Client, ...given: unknown[]) {
+    const answer = query.apply(this, given);
+    if (given[0] !== 'COMMIT') return answer;
+    spy.mockRestore();
+    return (answer as Promise<unknown>).then(() => Promise.reject(new Error('Connection terminated unexpectedly')));
+  } as never);
+  expect((await onward.api('POST', '/events', { type })).status).toBe(503);
+  expect(await rows(onward.source, 'SELECT 1 FROM events WHERE type = $1', [type])).toHaveLength(1);
 });
 
 test('a connection that ends behind the last writes and before their commit is a database that is away, and nothing is written', async () => {

@@ -1,4 +1,5 @@
 /** What is known of a target is gone by only while it holds. */
+import type { TargetLimits } from '@onward/contracts/targets';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { commitWith, change, rows, transact } from '../../src/database/sql.js';
 import { findTargets } from '../../src/targets/find-targets.js';
@@ -58,12 +59,25 @@ test.each([
   expect(met).toHaveLength(2);
   if (changes) await set(origins[1], changes);
   const commit = transact(onward.source, async (tx) => {
-    await rows(tx, `SELECT 1`);
     await commitWith(tx, [checking([...met, ...met])]);
     return true;
   });
   if (isCommitted) expect(await commit).toBe(true);
   else await expect(commit).rejects.toThrow('A target is not as it was met before');
+});
+
+test('one who went by what was known before is not covered by one who goes by what is known now', async () => {
+  const origin = newOrigin();
+  await operate(onward, origin, 'close');
+  const known = new KnownTargets();
+  known.note(origin, await find(origin));
+  const before = known.get(origin) as TargetLimits;
+  await set(origin, 'max_concurrent = 4');
+  known.note(origin, await find(origin));
+  const now = known.get(origin) as TargetLimits;
+  const commit = (met: TargetLimits[]) => transact(onward.source, (tx) => commitWith(tx, [checking(met)]));
+  await expect(commit([before, now])).rejects.toThrow('A target is not as it was met before');
+  expect(await commit([now, now])).toHaveLength(1);
 });
 
 test('a run meets a target that is known as it is now, not as it was', async () => {

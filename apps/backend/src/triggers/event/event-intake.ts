@@ -106,7 +106,8 @@ function isAway(error: unknown): boolean {
   return databaseFault(error) === 'away';
 }
 
-/** Did the database refuse a statement for what stands in it, and not because it is busy? */
+/** Did the database refuse a statement for what stands in it? Not so when it is busy, or away: then the events may be there already. */
 function isStatementRefused(error: unknown): boolean {
-  return error instanceof QueryFailedError && databaseFault(error) !== 'busy';
+  const fault = databaseFault(error);
+  return error instanceof QueryFailedError && fault !== 'busy' && fault !== 'away';
 }
