@@ -58,5 +58,5 @@ function toElement(type: ColumnType, value: unknown): string {
 }
 
 function quoted(text: string): string {
-  return `"${text.replace(/["\\]/g, '\\$&')}"`;
+  return text.includes('"') || text.includes('\\') ? `"${text.replace(/["\\]/g, '\\$&')}"` : `"${text}"`;
 }

@@ -15,7 +15,7 @@ export function storableJson(value: unknown): string {
 
 /** The same of a text by itself. */
 export function storableText(text: string): string {
-  return text.replace(UNSTORABLE, '\uFFFD');
+  return text.isWellFormed() && !text.includes('\0') ? text : text.replace(UNSTORABLE, '\uFFFD');
 }
 
 function mended(value: unknown): unknown {

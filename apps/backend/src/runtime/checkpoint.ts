@@ -43,9 +43,9 @@ export type Checkpoint = {
   /** Attempts to write, by `seq/n`. */
   written: Map<string, Attempt>;
   /** What the run was started with, once it was read; null when it is gone. */
-  context?: RunContext | null;
+  context: RunContext | null | undefined;
   /** Its contact as it is now, where it was read with the run and no action of it has begun since; null when it is gone or there is none. */
-  contact?: ReadContact | null | undefined;
+  contact: ReadContact | null | undefined;
   /** Requests frozen for a step of the run. */
   frozen: FrozenRow[];
   /** Targets that it entered unasked, as they were known: to be checked before the commit. */
@@ -160,26 +160,37 @@ function openRun(
 type Opened = Clocks & { run: Run; stamp: string; workflow: Checkpoint['workflow'] };
 
 function checkpointOf(group: Group, { run, stamp, workflow, now, realNow }: Opened): Checkpoint {
-  return {
-    group,
-    get tx() {
-      return group.ownTx();
-    },
-    now,
-    realNow,
-    locked: run,
-    stamp,
-    workflow,
-    run,
-    isRunChanged: false,
-    read: new Map(),
-    stored: new Map(),
-    written: new Map(),
-    frozen: [],
-    met: [],
-    after: [],
-    hasActed: false,
-  };
+  return new OpenRun(group, now, realNow, run, stamp, workflow);
+}
+
+/** Every property is there from the beginning, which is what keeps objects of which there are thousands small and quick. */
+class OpenRun implements Checkpoint {
+  run: Run;
+  isRunChanged = false;
+  read = new Map<number, Attempt[]>();
+  stored = new Map<number, ReadonlySet<number>>();
+  written = new Map<string, Attempt>();
+  context: RunContext | null | undefined = undefined;
+  contact: ReadContact | null | undefined = undefined;
+  frozen: FrozenRow[] = [];
+  readonly met: TargetLimits[] = [];
+  after: Checkpoint['after'] = [];
+  hasActed = false;
+
+  constructor(
+    readonly group: Group,
+    readonly now: Date,
+    readonly realNow: Date,
+    readonly locked: Readonly<Run>,
+    public stamp: string,
+    readonly workflow: Checkpoint['workflow'],
+  ) {
+    this.run = locked;
+  }
+
+  get tx(): Tx {
+    return this.group.ownTx();
+  }
 }
 
 /** The attempts of a step, in order of n, what this checkpoint wrote included. */

@@ -175,7 +175,7 @@ async function performAction(
   kit.failPoints.reach('action.before-effect');
   if (action.executeMany) checkpoint.hasActed = true;
   // It may change the contact.
-  delete checkpoint.contact;
+  checkpoint.contact = undefined;
   const result = await checkpoint.group.perform(action, {
     get tx() {
       return checkpoint.tx;

@@ -75,7 +75,7 @@ export const bursts: Group = {
     const sample = (): Sample[] => {
       const steps = own.map(({ stepsPerSecond }) => stepsPerSecond);
       const cpu = own.map(({ cpuPerThousandSteps }) => cpuPerThousandSteps);
-      const note = `events sent by ${own[0]?.sentBy ?? 'nobody'}`;
+      const note = 'events sent by batches';
       return [
         ...Object.entries(PEER_OF).map(([id, peer]): Sample => {
           const found = peers.get(peer) ?? [];

@@ -114,7 +114,7 @@ function readEpoch(): number {
 async function readStarts(onward: Onward): Promise<Map<string, number>> {
   const found = await onward.query<{ nth: string; at: number }>(
     `SELECT payload ->> 'nth' AS nth, extract(epoch FROM started_at)::float8 * 1000 AS at
-     FROM events JOIN runs ON event_id = events.id JOIN attempts ON run_id = runs.id WHERE attempts.node = 'call' AND n = 1`,
+     FROM events JOIN runs ON event_id = events.id JOIN attempts ON run_id = runs.id WHERE attempts.node = 'call' AND attempts.n = 1`,
   );
   return new Map(found.map(({ nth, at }) => [nth, at]));
 }
