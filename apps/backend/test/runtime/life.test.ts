@@ -21,17 +21,23 @@ async function rest(runId: string): Promise<void> {
   await worker.call('wait', at);
 }
 
+/** Behind the last node of the line a condition leads to the tag `yes` or `no`. */
+function askedBehind(last: string, { nodes, edges }: Graph, asked: { field: string; op: string; value: unknown }): Graph {
+  return {
+    nodes: [...nodes, { id: 'ask', type: 'condition', config: { tests: [asked] } }, tag('yes'), tag('no')],
+    edges: [
+      ...edges.filter(({ from }) => from !== last),
+      { from: last, to: 'ask' },
+      { from: 'ask', port: 'true', to: 'yes' },
+      { from: 'ask', port: 'false', to: 'no' },
+      { from: 'yes', to: 'finish' },
+      { from: 'no', to: 'finish' },
+    ],
+  };
+}
+
 test('a condition sees what an action of the same frame made of the contact', async () => {
-  const graph: Graph = line(tag('mark', 'vip'));
-  graph.nodes.push({ id: 'ask', type: 'condition', config: { tests: [{ field: 'contact.tags', op: 'contains', value: 'vip' }] } }, tag('yes'), tag('no'));
-  graph.edges = [
-    { from: 'start', to: 'mark' },
-    { from: 'mark', to: 'ask' },
-    { from: 'ask', to: 'yes', port: 'true' },
-    { from: 'ask', to: 'no', port: 'false' },
-    { from: 'yes', to: 'finish' },
-    { from: 'no', to: 'finish' },
-  ];
+  const graph = askedBehind('mark', line(tag('mark', 'vip')), { field: 'contact.tags', op: 'contains', value: 'vip' });
   const { runId } = await startRun(onward, await publish(onward, graph));
   const ref = await worker.wakeUp(runId);
   await worker.frame(['prepare', { ...ref, callId: 1 }], ['plan', ref], ['create', ref], ['execute', ref], ['advance', ref]);
@@ -84,16 +90,7 @@ describe('waits', () => {
   });
 
   test('F10: the answer of a call before a wait can still be used after it, and the call is not made again', async () => {
-    const graph: Graph = line(send('call'), wait('rest', '2m'));
-    graph.nodes.push({ id: 'ask', type: 'condition', config: { tests: [{ field: 'steps.call.body.ok', op: 'equals', value: true }] } }, tag('yes'), tag('no'));
-    graph.edges = graph.edges.filter(({ from }) => from !== 'rest');
-    graph.edges.push(
-      { from: 'rest', to: 'ask' },
-      { from: 'ask', port: 'true', to: 'yes' },
-      { from: 'ask', port: 'false', to: 'no' },
-      { from: 'yes', to: 'finish' },
-      { from: 'no', to: 'finish' },
-    );
+    const graph = askedBehind('rest', line(send('call'), wait('rest', '2m')), { field: 'steps.call.body.ok', op: 'equals', value: true });
     const { runId } = await startRun(onward, await publish(onward, graph));
     const { at } = await worker.begin(runId);
     await worker.frame(
