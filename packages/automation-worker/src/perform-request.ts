@@ -27,6 +27,8 @@ export const MAX_JSON_DEPTH = 32;
 /** Of the body of a failed answer, so many characters are kept for people. */
 const DETAIL_CHARS = 500;
 
+const UTF_8 = new TextDecoder();
+
 const KEPT_HEADERS = ['content-type', 'location', 'retry-after', 'x-request-id'] as const;
 const RETRYABLE_4XX: ReadonlySet<number> = new Set([408, 425, 429]);
 
@@ -154,7 +156,7 @@ function decoderFor(charset: string | undefined): TextDecoder {
       // not a label of the Encoding standard: read it as UTF-8
     }
   }
-  return new TextDecoder();
+  return UTF_8;
 }
 
 /** `application/json`, and anything `+json` (RFC 6839 §3.1). */
@@ -190,7 +192,7 @@ function isStorable(value: Json, depthLeft: number): boolean {
 }
 
 function storable(text: string): string {
-  return text.replace(/[\0\p{Surrogate}]/gu, '\ufffd');
+  return text.isWellFormed() && !text.includes('\0') ? text : text.replace(/[\0\p{Surrogate}]/gu, '\ufffd');
 }
 
 function contentTypeOf({ rawHeaders }: Pick<SendResponse, 'rawHeaders'>): string {

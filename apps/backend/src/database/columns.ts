@@ -45,7 +45,8 @@ function toElement(type: ColumnType, value: unknown): string {
   if (value === null || value === undefined) return 'NULL';
   switch (type) {
     case 'jsonb':
-      return quoted(storableJson(value));
+      // JSON escapes in a text what an array's element escapes, and a text that is JSON has nothing else to escape.
+      return JSON.stringify(storableJson(value));
     case 'text':
       return quoted(storableText(value as string));
     case 'timestamptz':

@@ -1,8 +1,7 @@
 import type { Json } from '@onward/contracts/json';
 import type { Failure } from '@onward/contracts/outcome';
 import type { Verb } from '@onward/contracts/patterns';
-import { Check, Column, Entity, ForeignKey, Index, PrimaryColumn } from 'typeorm';
-import { Run } from './run.entity.js';
+import { Check, Column, Entity, Index, PrimaryColumn } from 'typeorm';
 
 /**
  * `open`: begun, nothing has left. `sending`: the intent is committed and bytes may leave. `waiting`: the step rests.
@@ -19,7 +18,6 @@ export type Resolved = { happened: boolean; by: string; at: string };
 @Check('attempts_status', `status IN ('open', 'sending', 'waiting', 'done', 'failed', 'uncertain', 'not_sent')`)
 @Index('attempts_uncertain', { synchronize: false })
 export class Attempt {
-  @ForeignKey(() => Run, { name: 'attempts_run', onDelete: 'CASCADE' })
   @PrimaryColumn('uuid', { name: 'run_id' })
   runId!: string;
   @PrimaryColumn('int') seq!: number;

@@ -1,11 +1,9 @@
-import { Column, Entity, ForeignKey, PrimaryColumn } from 'typeorm';
+import { Column, Entity, PrimaryColumn } from 'typeorm';
 import type { FrozenRequest } from '../secrets/frozen-request.js';
-import { Run } from './run.entity.js';
 
 /** The frozen request of a step: one body and one Idempotency-Key for all of its attempts. Values of secrets are not in it. */
 @Entity('outbound_requests')
 export class OutboundRequestRow {
-  @ForeignKey(() => Run, { name: 'outbound_requests_run', onDelete: 'CASCADE' })
   @PrimaryColumn('uuid', { name: 'run_id' })
   runId!: string;
   @PrimaryColumn('int') seq!: number;

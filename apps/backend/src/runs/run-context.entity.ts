@@ -1,6 +1,5 @@
 import type { Json } from '@onward/contracts/json';
-import { Column, Entity, ForeignKey, PrimaryColumn } from 'typeorm';
-import { Run } from './run.entity.js';
+import { Column, Entity, PrimaryColumn } from 'typeorm';
 
 /** What a run was started with; written with the run and never changed. */
 export type RunContext = {
@@ -14,7 +13,6 @@ export type RunContext = {
 
 @Entity('run_contexts')
 export class RunContextRow {
-  @ForeignKey(() => Run, { name: 'run_contexts_run', onDelete: 'CASCADE' })
   @PrimaryColumn('uuid', { name: 'run_id' })
   runId!: string;
   @Column('jsonb') context!: RunContext;

@@ -2,7 +2,6 @@ import type { Outcome } from '@onward/contracts/outcome';
 import type { RunState } from '@onward/contracts/patterns';
 import { Check, Column, Entity, ForeignKey, Index, PrimaryColumn } from 'typeorm';
 import { Workflow } from '../workflows/workflow.entity.js';
-import { WorkflowVersion } from '../workflows/workflow-version.entity.js';
 
 /** Why a run rests while `waiting`. */
 export const WAIT_REASONS = ['time', 'mail', 'event', 'target'] as const;
@@ -49,7 +48,6 @@ export class Run {
   @ForeignKey(() => Workflow, { name: 'runs_workflow_fk' })
   @Column('uuid', { name: 'workflow_id' })
   workflowId!: string;
-  @ForeignKey(() => WorkflowVersion, { name: 'runs_version_fk' })
   @Column('uuid', { name: 'version_id' })
   versionId!: string;
   /** No foreign key: a contact may be deleted while its runs and their history stay. */

@@ -1,9 +1,11 @@
+import { asColumn, type ColumnTypes, fromArrays, toArrays } from '../database/columns.js';
 import { newId } from '../database/new-id.js';
 import { dropWakeUps, planWakeUp } from '../database/outbox.js';
 import { commitWith, inOneGo, type Statement, type Tx } from '../database/sql.js';
 import { storableJson } from '../database/storable-json.js';
 import type { WorkflowSettings } from '../workflows/workflow-settings.js';
 import { reentryKeyOf } from './reentry-key.js';
+import type { Run } from './run.entity.js';
 import type { RunContext } from './run-context.entity.js';
 import type { RunRefusalReason } from './run-refusal.entity.js';
 
@@ -78,41 +80,52 @@ async function enterLedger(tx: Tx, once: readonly PlannedRun[], before: readonly
   return new Set(once.filter(({ workflowId, contactId }) => !free.delete(`${workflowId}:${contactId}`)));
 }
 
+type NewRun = Pick<Run, 'id' | 'claimId' | 'workflowId' | 'versionId' | 'contactId' | 'eventId' | 'node' | 'reentryKey'> & {
+  nth: number;
+  isTold: boolean;
+  context: RunContext;
+};
+const NEW_RUN_TYPES: ColumnTypes<NewRun> = {
+  nth: 'integer',
+  id: 'uuid',
+  claimId: 'uuid',
+  workflowId: 'uuid',
+  versionId: 'uuid',
+  contactId: 'uuid',
+  eventId: 'text',
+  node: 'text',
+  reentryKey: 'uuid',
+  isTold: 'boolean',
+  context: 'jsonb',
+};
+
 /** Writes the runs, and a refusal under the id of each that meets one on its re-entry key; answers the ids of those written. */
 const INSERT_RUNS = `
   WITH one AS MATERIALIZED (
-    SELECT * FROM jsonb_to_recordset($1::jsonb) AS one (ord integer, id uuid, claim_id uuid, workflow_id uuid, version_id uuid, contact_id uuid,
-      event_id text, node text, is_told boolean, reentry_key uuid, context jsonb)
+    SELECT * FROM ${fromArrays(NEW_RUN_TYPES, 'one')}
+  ), clock AS MATERIALIZED (
+    SELECT onward_now() AS now
   ), started AS (
     INSERT INTO runs (id, claim_id, workflow_id, version_id, contact_id, event_id, node, reentry_key, state, seq, due_at, created_at, woken_at)
-    SELECT id, claim_id, workflow_id, version_id, contact_id, event_id, node, reentry_key, 'pending', 1, clock.now, clock.now, CASE WHEN is_told THEN clock_timestamp() END
-    FROM one, (SELECT onward_now() AS now) AS clock ORDER BY ord
+    SELECT id, "claimId", "workflowId", "versionId", "contactId", "eventId", node, "reentryKey", 'pending', 1, (SELECT now FROM clock), (SELECT now FROM clock), CASE WHEN "isTold" THEN clock_timestamp() END
+    FROM one ORDER BY nth
     ON CONFLICT DO NOTHING RETURNING id
   ), kept AS (
-    INSERT INTO run_contexts (run_id, context) SELECT id, context FROM one JOIN started USING (id)
+    INSERT INTO run_contexts (run_id, context) SELECT id, ${asColumn(NEW_RUN_TYPES, 'one', 'context')} FROM one JOIN started USING (id)
   ), refused AS (
     INSERT INTO run_refusals (id, workflow_id, version_id, event_id, contact_id, reason)
-    SELECT id, workflow_id, version_id, event_id, contact_id, 'reentry_running' FROM one WHERE NOT EXISTS (SELECT 1 FROM started WHERE started.id = one.id)
+    SELECT id, "workflowId", "versionId", "eventId", "contactId", 'reentry_running' FROM one WHERE NOT EXISTS (SELECT 1 FROM started WHERE started.id = one.id)
     ON CONFLICT DO NOTHING
   )
   SELECT id FROM started`;
 
 function inserting(tx: Tx, tried: readonly { plan: PlannedRun; id: string; claimId: string }[]): Statement {
-  const records = tried.map(({ plan, id, claimId }, index) => ({
-    ord: index,
-    id,
-    claim_id: claimId,
-    workflow_id: plan.workflowId,
-    version_id: plan.versionId,
-    contact_id: plan.contactId,
-    event_id: plan.eventId,
-    node: plan.node,
-    is_told: planWakeUp(tx, { runId: id, claimId, workflowId: plan.workflowId, delayMs: 0 }),
-    reentry_key:
-      plan.reentry === 'after_finishing' && plan.contactId !== null ? reentryKeyOf({ workflowId: plan.workflowId, contactId: plan.contactId }) : null,
-    context: plan.context,
-  }));
-  return { statement: INSERT_RUNS, parameters: [storableJson(records)] };
+  const runs = tried.map(({ plan: { workflowId, versionId, contactId, eventId, node, reentry, context }, id, claimId }, nth): NewRun => {
+    const isTold = planWakeUp(tx, { runId: id, claimId, workflowId, delayMs: 0 });
+    const reentryKey = reentry === 'after_finishing' && contactId !== null ? reentryKeyOf({ workflowId, contactId }) : null;
+    return { nth, id, claimId, workflowId, versionId, contactId, eventId, node, reentryKey, isTold, context };
+  });
+  return { statement: INSERT_RUNS, parameters: toArrays(NEW_RUN_TYPES, runs) };
 }
 
 /** Keeps why no run was started; one for each event and workflow. */

@@ -38,8 +38,8 @@ export type Checkpoint = {
   isRunChanged: boolean;
   /** Attempts read so far, by seq, in order of n. */
   read: Map<number, Attempt[]>;
-  /** The n of the attempts that are in the database, by seq, as far as they were read. */
-  stored: Map<number, ReadonlySet<number>>;
+  /** The attempts that are in the database, as they are there, by seq, as far as they were read. */
+  stored: Map<number, readonly Attempt[]>;
   /** Attempts to write, by `seq/n`. */
   written: Map<string, Attempt>;
   /** What the run was started with, once it was read; null when it is gone. */
@@ -57,7 +57,7 @@ export type Checkpoint = {
 };
 
 /** A row of `outbound_requests`. */
-export type FrozenRow = { run_id: string; seq: number; request: FrozenRequest; idempotency_key: string; body_hash: string };
+export type FrozenRow = { runId: string; seq: number; request: FrozenRequest; idempotencyKey: string; bodyHash: Buffer };
 
 const CLOCKS = `date_trunc('milliseconds', onward_now()) + interval '1 millisecond' AS now, clock_timestamp() AS "realNow"`;
 /** Many wait for one in a transaction they share, so it waits for nobody's lock longer than this; who is alone has the usual time. */
@@ -151,7 +151,7 @@ function openRun(
   if (!workflow) throw new Error(`There is no workflow ${run.workflowId}`);
   const checkpoint = checkpointOf(group, { run, stamp, workflow, ...clocks });
   checkpoint.read.set(run.seq, attempts);
-  checkpoint.stored.set(run.seq, new Set(attempts.map(({ n }) => n)));
+  checkpoint.stored.set(run.seq, attempts);
   if (context !== undefined) checkpoint.context = context;
   checkpoint.contact = contact;
   return checkpoint;
@@ -168,7 +168,7 @@ class OpenRun implements Checkpoint {
   run: Run;
   isRunChanged = false;
   read = new Map<number, Attempt[]>();
-  stored = new Map<number, ReadonlySet<number>>();
+  stored = new Map<number, readonly Attempt[]>();
   written = new Map<string, Attempt>();
   context: RunContext | null | undefined = undefined;
   contact: ReadContact | null | undefined = undefined;
@@ -202,16 +202,15 @@ export async function attemptsOf(checkpoint: Checkpoint, seq: number): Promise<A
   return read;
 }
 
-/** Which attempts of a step are in the database, by n. */
-export async function storedOf(checkpoint: Checkpoint, seq: number): Promise<ReadonlySet<number>> {
-  if (!checkpoint.stored.has(seq)) await readAttempts(checkpoint, seq);
-  return checkpoint.stored.get(seq) ?? new Set();
+/** The attempts of a step that are in the database, as they are there. */
+export async function storedOf(checkpoint: Checkpoint, seq: number): Promise<readonly Attempt[]> {
+  return checkpoint.stored.get(seq) ?? readAttempts(checkpoint, seq);
 }
 
 /** A run has no attempt of a step it had not come to when it was locked. */
 async function readAttempts(checkpoint: Checkpoint, seq: number): Promise<Attempt[]> {
   const found = seq > checkpoint.locked.seq ? [] : await checkpoint.group.reads.attempts(checkpoint.run.id, seq);
-  checkpoint.stored.set(seq, new Set(found.map(({ n }) => n)));
+  checkpoint.stored.set(seq, found);
   return found;
 }
 

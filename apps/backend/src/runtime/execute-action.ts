@@ -243,11 +243,11 @@ function performUnknown(checkpoint: Checkpoint, version: Version, node: string, 
 function freeze(checkpoint: Checkpoint, { runId, seq }: Attempt, asked: FrozenRequest): FrozenRequest {
   const request = JSON.parse(storableJson(asked)) as FrozenRequest;
   checkpoint.frozen.push({
-    run_id: runId,
+    runId,
     seq,
     request,
-    idempotency_key: request.headers['idempotency-key'] ?? '',
-    body_hash: hash('sha256', request.body ?? '', 'hex'),
+    idempotencyKey: request.headers['idempotency-key'] ?? '',
+    bodyHash: hash('sha256', request.body ?? '', 'buffer'),
   });
   return request;
 }
@@ -255,5 +255,5 @@ function freeze(checkpoint: Checkpoint, { runId, seq }: Attempt, asked: FrozenRe
 /** A step that had no attempt when the run was locked has frozen nothing. */
 async function frozenRequest(checkpoint: Checkpoint, { runId, seq }: Attempt): Promise<FrozenRequest | null> {
   const stored = await storedOf(checkpoint, seq);
-  return stored.size === 0 ? null : checkpoint.group.reads.frozen(runId, seq);
+  return stored.length === 0 ? null : checkpoint.group.reads.frozen(runId, seq);
 }

@@ -1,44 +1,39 @@
 import { asColumn, type ColumnTypes, fromArrays, namesOf, toArrays } from '../database/columns.js';
 import { commitWith, inOneGo, type Statement, type Tx } from '../database/sql.js';
-import { storableJson } from '../database/storable-json.js';
 import type { Attempt } from '../runs/attempt.entity.js';
 import type { Run } from '../runs/run.entity.js';
 import { ATTEMPT_COLUMNS, ATTEMPT_TYPES, RUN_COLUMNS, RUN_TYPES } from '../runs/run-columns.js';
 import { checking } from '../targets/known-targets.js';
-import { type Checkpoint, storedOf } from './checkpoint.js';
+import { type Checkpoint, type FrozenRow, storedOf } from './checkpoint.js';
 
 /** Of the run as it was locked, which tells it from any that came after. */
 type Fence = { id: string; ofClaimId: string; ofEpoch: number; ofSeq: number; ofState: string };
 const FENCE_TYPES: ColumnTypes<Fence> = { id: 'uuid', ofClaimId: 'uuid', ofEpoch: 'integer', ofSeq: 'integer', ofState: 'text' };
 
-/** What a step changes of a run that goes on: most checkpoints are no more than this. */
-const CURSOR = ['node', 'seq', 'n', 'takeovers', 'lastClaimId', 'lastEpoch', 'lastSeq'] as const satisfies (keyof Run)[];
+/** What a step changes of a run that goes on: most checkpoints are no more than this, beside the claim it moved under. */
+const CURSOR = ['node', 'seq', 'n', 'takeovers', 'lastSeq'] as const satisfies (keyof Run)[];
+const MOVED_UNDER = ['lastClaimId', 'lastEpoch'] as const satisfies (keyof Run)[];
 const NEVER_CHANGED = ['id', 'workflowId', 'contactId', 'eventId', 'createdAt'] as const satisfies (keyof Run)[];
 const CHANGED = namesOf(RUN_COLUMNS).filter((name) => !(NEVER_CHANGED as readonly (keyof Run)[]).includes(name));
-const REST = CHANGED.filter((name) => !(CURSOR as readonly (keyof Run)[]).includes(name));
+const REST = CHANGED.filter((name) => !([...CURSOR, ...MOVED_UNDER] as readonly (keyof Run)[]).includes(name));
 
-export const MOVE_CURSORS = updateRuns(CURSOR);
+export const MOVE_CURSORS = updateRuns(CURSOR, `, last_claim_id = "ofClaimId", last_epoch = "ofEpoch"`);
 export const SAVE_RUNS = updateRuns(CHANGED);
 
+type AttemptColumn = keyof typeof ATTEMPT_COLUMNS;
 const ATTEMPT = namesOf(ATTEMPT_COLUMNS);
-const KEPT: (keyof Attempt)[] = ['runId', 'seq', 'n', 'startedAt', 'replayOf'];
-const INSERT_ATTEMPTS = `
-  INSERT INTO attempts (${ATTEMPT.map((name) => ATTEMPT_COLUMNS[name]).join(', ')})
-  SELECT ${ATTEMPT.map((name) => asColumn(ATTEMPT_TYPES, 'new', name)).join(', ')} FROM ${fromArrays(ATTEMPT_TYPES, 'new')}`;
-const CHANGE_ATTEMPTS = wholly({
-  update: `
-    UPDATE attempts SET ${ATTEMPT.filter((name) => !KEPT.includes(name))
-      .map((name) => `${ATTEMPT_COLUMNS[name]} = ${asColumn(ATTEMPT_TYPES, 'new', name)}`)
-      .join(', ')}
-    FROM ${fromArrays(ATTEMPT_TYPES, 'new')} WHERE attempts.run_id = new."runId" AND attempts.seq = new.seq AND attempts.n = new.n
-    RETURNING attempts.n`,
-  answers: '',
-  otherwise: 'An attempt of a locked run is gone',
-});
+const KEY: readonly AttemptColumn[] = ['runId', 'seq', 'n'];
+const KEPT: readonly AttemptColumn[] = [...KEY, 'startedAt', 'replayOf'];
+const BEGINNING: readonly AttemptColumn[] = [...KEY, 'node', 'nodeType', 'status', 'epoch', 'input', 'startedAt'];
+const OUTCOME: readonly AttemptColumn[] = ['status', 'port', 'verb', 'output', 'endedAt'];
+/** Most attempts have something in few of their columns, and change few: each array that is left out is one that nobody writes and reads. The widest comes last. */
+const INSERT_ATTEMPTS = [BEGINNING, [...BEGINNING, ...OUTCOME.filter((name) => name !== 'status')], ATTEMPT].map(insertAttempts);
+const CHANGE_ATTEMPTS = [OUTCOME, ATTEMPT.filter((name) => !KEPT.includes(name))].map(changeAttempts);
+
+const FROZEN_TYPES: ColumnTypes<FrozenRow> = { runId: 'uuid', seq: 'integer', request: 'jsonb', idempotencyKey: 'text', bodyHash: 'bytea' };
 const INSERT_FROZEN = `
   INSERT INTO outbound_requests (run_id, seq, request, idempotency_key, body_hash)
-  SELECT run_id, seq, request, idempotency_key, decode(body_hash, 'hex')
-  FROM json_to_recordset($1::json) AS new (run_id uuid, seq integer, request jsonb, idempotency_key text, body_hash text)`;
+  SELECT "runId", seq, ${asColumn(FROZEN_TYPES, 'new', 'request')}, "idempotencyKey", "bodyHash" FROM ${fromArrays(FROZEN_TYPES, 'new')}`;
 
 /**
  * Writes what became of locked runs, however many: attempts, frozen requests, then the cursors, fenced by what was locked, then what is to be
@@ -65,9 +60,9 @@ async function writesOf(checkpoints: readonly Checkpoint[]): Promise<Statement[]
   const met = checkpoints.flatMap((checkpoint) => checkpoint.met);
   return [
     ...(met.length > 0 ? [checking(met)] : []),
-    ...(added.length > 0 ? [{ statement: INSERT_ATTEMPTS, parameters: toArrays(ATTEMPT_TYPES, added) }] : []),
-    ...(changed.length > 0 ? [{ statement: CHANGE_ATTEMPTS, parameters: toArrays(ATTEMPT_TYPES, changed) }] : []),
-    ...(frozen.length > 0 ? [{ statement: INSERT_FROZEN, parameters: [storableJson(frozen)] }] : []),
+    ...(added.length > 0 ? [writeOf(INSERT_ATTEMPTS, added, (attempt, name) => attempt[name] === null)] : []),
+    ...(changed.size > 0 ? [writeOf(CHANGE_ATTEMPTS, [...changed.keys()], (attempt, name) => attempt[name] === changed.get(attempt)?.[name])] : []),
+    ...(frozen.length > 0 ? [{ statement: INSERT_FROZEN, parameters: toArrays(FROZEN_TYPES, frozen) }] : []),
     ...(moved.size > 0 ? [saveRuns(MOVE_CURSORS, [...moved])] : []),
     ...(others.length > 0 ? [saveRuns(SAVE_RUNS, others)] : []),
   ];
@@ -78,17 +73,51 @@ function noteStamps(checkpoints: readonly Checkpoint[], answers: readonly unknow
   for (const checkpoint of checkpoints) checkpoint.stamp = stamps.get(checkpoint.run.id) ?? checkpoint.stamp;
 }
 
-/** What is written is either new or there already. */
-async function sortAttempts(checkpoints: readonly Checkpoint[]): Promise<{ added: Attempt[]; changed: Attempt[] }> {
+/** What is written is either new or there already; with each of the latter, what is there. */
+async function sortAttempts(checkpoints: readonly Checkpoint[]): Promise<{ added: Attempt[]; changed: Map<Attempt, Attempt> }> {
   const added: Attempt[] = [];
-  const changed: Attempt[] = [];
+  const changed = new Map<Attempt, Attempt>();
   for (const checkpoint of checkpoints) {
     for (const attempt of checkpoint.written.values()) {
-      const stored = await storedOf(checkpoint, attempt.seq);
-      (stored.has(attempt.n) ? changed : added).push(attempt);
+      const there = (await storedOf(checkpoint, attempt.seq)).find(({ n }) => n === attempt.n);
+      if (there) changed.set(attempt, there);
+      else added.push(attempt);
     }
   }
   return { added, changed };
+}
+
+type AttemptWrite = { statement: string; types: ColumnTypes<Attempt>; leftOut: readonly AttemptColumn[] };
+
+/** The narrowest of these writes that leaves out nothing that has to be written of these attempts. */
+function writeOf(writes: readonly AttemptWrite[], attempts: readonly Attempt[], mayBeLeftOut: (attempt: Attempt, name: AttemptColumn) => boolean): Statement {
+  const { statement, types } = writes.find(({ leftOut }) => attempts.every((attempt) => leftOut.every((name) => mayBeLeftOut(attempt, name)))) as AttemptWrite;
+  return { statement, parameters: toArrays(types, attempts) };
+}
+
+function insertAttempts(names: readonly AttemptColumn[]): AttemptWrite {
+  const types = typesOf(names);
+  const statement = `
+    INSERT INTO attempts (${names.map((name) => ATTEMPT_COLUMNS[name]).join(', ')})
+    SELECT ${names.map((name) => asColumn(types, 'new', name)).join(', ')} FROM ${fromArrays(types, 'new')}`;
+  return { statement, types, leftOut: ATTEMPT.filter((name) => !names.includes(name)) };
+}
+
+function changeAttempts(names: readonly AttemptColumn[]): AttemptWrite {
+  const types = typesOf([...KEY, ...names]);
+  const statement = wholly({
+    update: `
+      UPDATE attempts SET ${names.map((name) => `${ATTEMPT_COLUMNS[name]} = ${asColumn(types, 'new', name)}`).join(', ')}
+      FROM ${fromArrays(types, 'new')} WHERE attempts.run_id = new."runId" AND attempts.seq = new.seq AND attempts.n = new.n
+      RETURNING attempts.n`,
+    answers: '',
+    otherwise: 'An attempt of a locked run is gone',
+  });
+  return { statement, types, leftOut: ATTEMPT.filter((name) => !KEPT.includes(name) && !names.includes(name)) };
+}
+
+function typesOf(names: readonly AttemptColumn[]): ColumnTypes<Attempt> {
+  return Object.fromEntries(names.map((name) => [name, ATTEMPT_TYPES[name]])) as ColumnTypes<Attempt>;
 }
 
 function saveRuns(update: ReturnType<typeof updateRuns>, checkpoints: readonly Checkpoint[]): Statement {
@@ -97,12 +126,12 @@ function saveRuns(update: ReturnType<typeof updateRuns>, checkpoints: readonly C
   return { statement: update.statement, parameters: [...toArrays(FENCE_TYPES, fences), ...toArrays(update.types, runs)] };
 }
 
-/** The UPDATE of these columns, fenced. */
-function updateRuns(names: readonly (keyof Run)[]) {
+/** The UPDATE of these columns, fenced. `more`: what is set from the fence. */
+function updateRuns(names: readonly (keyof Run)[], more = '') {
   const types = Object.fromEntries(names.map((name) => [name, RUN_TYPES[name]])) as ColumnTypes<Run>;
   const statement = wholly({
     update: `
-      UPDATE runs SET ${names.map((name) => `${RUN_COLUMNS[name]} = ${asColumn(RUN_TYPES, 'new', name)}`).join(', ')}
+      UPDATE runs SET ${names.map((name) => `${RUN_COLUMNS[name]} = ${asColumn(RUN_TYPES, 'new', name)}`).join(', ')}${more}
       FROM ${fromArrays({ ...FENCE_TYPES, ...types }, 'new')}
       WHERE runs.id = new.id AND runs.claim_id = "ofClaimId" AND runs.epoch = "ofEpoch" AND runs.seq = "ofSeq" AND runs.state = "ofState"
       RETURNING runs.id, runs.xmin AS stamp`,
@@ -124,5 +153,5 @@ function wholly({ update, answers, otherwise }: { update: string; answers: strin
 }
 
 function isCursorOnly({ run, locked }: Checkpoint): boolean {
-  return REST.every((name) => run[name] === locked[name]);
+  return run.lastClaimId === locked.claimId && run.lastEpoch === locked.epoch && REST.every((name) => run[name] === locked[name]);
 }

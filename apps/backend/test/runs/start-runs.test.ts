@@ -17,11 +17,11 @@ test('the queue is told of no run that was undone to a savepoint', async () => {
   const workflowId = await publish(onward, line(tag('a')));
   const [{ id } = { id: '' }] = await rows<{ id: string }>(onward.source, 'SELECT id FROM workflow_versions WHERE workflow_id = $1', [workflowId]);
   const context = { trigger: 'manual', event: null, contact: null, depth: 0, startedBy: 'test' } as const;
-  const plan = (versionId: string): PlannedRun => ({ workflowId, versionId, reentry: 'always', node: 'start', contactId: null, eventId: null, context });
+  const plan = (of: string): PlannedRun => ({ workflowId: of, versionId: id, reentry: 'always', node: 'start', contactId: null, eventId: null, context });
   const told: Outbox[] = [];
   const started = await transactAndTell(onward.source, { takes: () => true, tell: (outbox) => told.push(outbox) }, async (tx) => {
-    expect(await attempt(tx, () => startRuns(tx, [plan(id), plan(newId())]))).toMatchObject({ ok: false });
-    return startRuns(tx, [plan(id)]);
+    expect(await attempt(tx, () => startRuns(tx, [plan(workflowId), plan(newId())]))).toMatchObject({ ok: false });
+    return startRuns(tx, [plan(workflowId)]);
   });
   const ids = started.flatMap((one) => ('runId' in one ? [one.runId] : []));
   expect(told.flatMap(({ wakeUps }) => wakeUps.map(({ runId }) => runId))).toEqual(ids);

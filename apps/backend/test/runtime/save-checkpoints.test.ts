@@ -1,7 +1,10 @@
 /** What is written of locked runs, with the commit or before it, is written wholly or not at all. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { selectList } from '../../src/database/columns.js';
 import { rows, transact, type Tx } from '../../src/database/sql.js';
-import { changeRun, type Checkpoint, lockRuns, writeAttempt } from '../../src/runtime/checkpoint.js';
+import type { Attempt } from '../../src/runs/attempt.entity.js';
+import { ATTEMPT_COLUMNS } from '../../src/runs/run-columns.js';
+import { attemptsOf, changeRun, type Checkpoint, lockRuns, writeAttempt } from '../../src/runtime/checkpoint.js';
 import { KnownRuns } from '../../src/runtime/known-runs.js';
 import { blank } from '../../src/runtime/pass-nodes.js';
 import { commitCheckpoints, saveCheckpoints } from '../../src/runtime/save-checkpoints.js';
@@ -58,6 +61,64 @@ test.each(WAYS)('all of it, %s, and each run is known by the row that was writte
   expect(stamps.toSorted()).toEqual(found.map(({ stamp }) => stamp).toSorted());
 });
 
+const AT = new Date('2026-12-01T10:00:00.123Z');
+/** A value for each column an attempt may have something in beside its beginning, unlike what it begins with. */
+const VALUES = {
+  node: 'other',
+  nodeType: 'wait',
+  status: 'uncertain',
+  epoch: 9,
+  port: 'next',
+  verb: 'advance',
+  input: { a: '"\\é' },
+  output: { b: ['{}', null] },
+  failure: { code: 'network', message: 'broke' },
+  warnings: ['one', 'two'],
+  mark: 'uncertain',
+  resolved: { happened: true, by: 'me', at: AT.toISOString() },
+  endedAt: AT,
+} satisfies Partial<Attempt>;
+const COLUMNS = Object.keys(VALUES) as (keyof typeof VALUES)[];
+
+const readAttempt = async (runId: string): Promise<Attempt | undefined> =>
+  (await rows<Attempt>(onward.source, `SELECT ${selectList(ATTEMPT_COLUMNS)} FROM attempts WHERE run_id = $1`, [runId]))[0];
+
+test.each([...COLUMNS, 'replayOf' as const])('an attempt is written with its %s, in company of one that has none', async (name) => {
+  const value = name === 'replayOf' ? 4 : VALUES[name];
+  let expected: Attempt[] = [];
+  const { written } = await write(saveCheckpoints, (one, other) => {
+    expected = [blank(one, 1, 'start', 'trigger'), { ...blank(other, 1, 'start', 'trigger'), [name]: value }];
+    for (const [nth, checkpoint] of [one, other].entries()) writeAttempt(checkpoint, expected[nth] as Attempt);
+  });
+  await written;
+  expect(await Promise.all(expected.map(({ runId }) => readAttempt(runId)))).toEqual(expected);
+});
+
+test.each(COLUMNS)('an attempt that is there is changed in its %s, to something and to what it was', async (name) => {
+  const [run] = await insertRuns(onward, workflowId, 1);
+  const save = (change: (checkpoint: Checkpoint) => Promise<void> | void): Promise<void> =>
+    transact(onward.source, async (tx) => {
+      const [checkpoint] = await lockRuns(tx, [run?.id ?? ''], new KnownRuns());
+      if (!checkpoint) throw new Error('It is there to be locked');
+      await change(checkpoint);
+      await commitCheckpoints(tx, [checkpoint]);
+    });
+  const changeIt = (value: unknown) =>
+    save(async (checkpoint) => {
+      const [there] = await attemptsOf(checkpoint, 1);
+      writeAttempt(checkpoint, { ...(there as Attempt), [name]: value });
+    });
+  let first: Attempt | undefined;
+  await save((checkpoint) => {
+    first = blank(checkpoint, 1, 'start', 'trigger');
+    writeAttempt(checkpoint, first);
+  });
+  await changeIt(VALUES[name]);
+  expect(await readAttempt(run?.id ?? '')).toEqual({ ...first, [name]: VALUES[name] });
+  await changeIt(first?.[name]);
+  expect(await readAttempt(run?.id ?? '')).toEqual(first);
+});
+
 test.each(WAYS)('nothing, %s, when the row of one is not as it was locked', async (_when, save) => {
   const { written, stored } = await write(save, (one, other) => {
     [one, other].forEach(step);
@@ -73,7 +134,7 @@ test.each(WAYS)('nothing, %s, when the row of one is not as it was locked', asyn
 test.each(WAYS)('nothing, %s, when an attempt that was read is not there', async (_when, save) => {
   const { written, stored } = await write(save, (one, other) => {
     [one, other].forEach(step);
-    other.stored.set(1, new Set([1]));
+    other.stored.set(1, [blank(other, 1, 'start', 'trigger')]);
   });
   await expect(written).rejects.toThrow('An attempt of a locked run is gone');
   expect(await stored()).toMatchObject([

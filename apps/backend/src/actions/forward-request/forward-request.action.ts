@@ -33,7 +33,7 @@ function prepare({ runId, seq, config, scope }: Step<ForwardRequestConfig>, secr
   const named: FrozenSecret[] = [];
   const input = { method: config.method };
   try {
-    for (const name of new Set(namesSecrets(config).map((secret) => secret.name))) named.push({ placeholder: placeholderOf(name, step), name });
+    for (const name of secretsOf(config)) named.push({ placeholder: placeholderOf(name, step), name });
     const placeholders = Object.fromEntries(named.map(({ name, placeholder }) => [name, placeholder]));
     const built = buildRequest(config, { ...scope, secrets: placeholders }, idempotencyKey(secretKey, runId, seq));
     if (!built.ok) return { kind: 'outcome', outcome: failed('request_invalid', showSecrets(built.reason, named)), input };
@@ -48,6 +48,15 @@ function prepare({ runId, seq, config, scope }: Step<ForwardRequestConfig>, secr
     if (!(error instanceof TemplateError)) throw error;
     return { kind: 'outcome', outcome: failed('template_error', showSecrets(error.message, named)), input };
   }
+}
+
+const namesOfSecrets = new WeakMap<ForwardRequestConfig, ReadonlySet<string>>();
+
+/** The names of the secrets in a configuration, which is read once for each node of a version. */
+function secretsOf(config: ForwardRequestConfig): ReadonlySet<string> {
+  const names = namesOfSecrets.get(config) ?? new Set(namesSecrets(config).map(({ name }) => name));
+  namesOfSecrets.set(config, names);
+  return names;
 }
 
 /** One key for all attempts of a step, another for every other step, and not to be guessed without the secret. */
