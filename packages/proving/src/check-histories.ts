@@ -42,12 +42,24 @@ export async function checkHistories({ query, target, mail }: Pick<Installation,
     const own = byRun.get(run.id) ?? [];
     breaches.push(...checkSteps(run, own), ...checkCommits(run.id, commits.get(run.id) ?? []));
     const graph = graphs.get(run.versionId);
-    if (graph) breaches.push(...checkReplay(run, own, graph));
+    breaches.push(...(graph ? checkReplay(run, own, graph) : [`run ${run.id} has no version ${run.versionId}`]));
   }
+  breaches.push(...(await checkBelonging(query)));
   breaches.push(...(await checkReasonsToWait(query)));
   breaches.push(...checkTarget(await readSent(query), requests));
   breaches.push(...(await checkMail(await readMessages(query), received)));
   return breaches;
+}
+
+/** No foreign key holds these: whatever belongs to a run has one, and every run has what it was started with. */
+async function checkBelonging(query: Installation['query']): Promise<string[]> {
+  const found = await query<{ what: string; id: string }>(
+    `SELECT 'an attempt' AS what, run_id AS id FROM attempts WHERE NOT EXISTS (SELECT FROM runs WHERE id = run_id)
+     UNION SELECT 'a request', run_id FROM outbound_requests WHERE NOT EXISTS (SELECT FROM runs WHERE id = run_id)
+     UNION SELECT 'a context', run_id FROM run_contexts WHERE NOT EXISTS (SELECT FROM runs WHERE id = run_id)
+     UNION SELECT 'a run without a context', id FROM runs WHERE NOT EXISTS (SELECT FROM run_contexts WHERE run_id = id)`,
+  );
+  return found.map(({ what, id }) => `${what} stands alone: ${id}`);
 }
 
 /** Invariants 3, 4 and 6: one closing attempt a step, no gap, epochs that never fall, at most 3 failed. */

@@ -5,6 +5,7 @@ import { z } from 'zod';
 import { rows, transact } from '../database/sql.js';
 import { instantKey, pageOf, pageQuery, seek } from '../http/page.js';
 import { Problem } from '../http/problem.js';
+import { uuidSchema } from '../http/uuid.js';
 import { createApiKey } from './create-api-key.js';
 import { revokeApiKey } from './revoke-api-key.js';
 import { Unrepeatable } from './unrepeatable.js';
@@ -53,7 +54,7 @@ export class ApiKeysController {
   @Delete(':id')
   @HttpCode(204)
   @ApiOperation({ summary: 'Revoke an API key; the last live one cannot be revoked' })
-  async revoke(@Param('id', { schema: z.uuid() }) id: string): Promise<void> {
+  async revoke(@Param('id', { schema: uuidSchema }) id: string): Promise<void> {
     const revocation = await transact(this.source, (tx) => revokeApiKey(tx, id));
     switch (revocation) {
       case 'revoked':

@@ -9,6 +9,7 @@ import { EventBus } from '../events/event-bus.js';
 import { CSV_BODY, TakesBody } from '../http/body-kind.js';
 import { pageQuery } from '../http/page.js';
 import { invalidField, Problem } from '../http/problem.js';
+import { uuidSchema } from '../http/uuid.js';
 import { Queues } from '../operations/queues.js';
 import { addTag, addTags } from './add-tag.js';
 import { attributesSchema, emailSchema, externalIdSchema, MAX_ATTRIBUTES, tagSchema, taggedContactSchema } from './contact-input.js';
@@ -31,14 +32,13 @@ const listQuery = z.strictObject({
   email: z.string().max(320).toLowerCase().optional(),
   externalId: z.string().max(200).optional(),
   tag: z.string().max(100).optional(),
-  list: z.uuid().optional(),
+  list: uuidSchema.optional(),
 });
 const importQuery = z.strictObject({
-  list: z.uuid().optional(),
+  list: uuidSchema.optional(),
   tag: tagSchema.optional(),
   delimiter: z.enum(['auto', ...(Object.keys(CSV_DELIMITERS) as (keyof typeof CSV_DELIMITERS)[])]).default('auto'),
 });
-const idSchema = z.uuid();
 
 @ApiTags('contacts')
 @Controller('contacts')
@@ -81,13 +81,13 @@ export class ContactsController {
 
   @Get(':id')
   @ApiOperation({ summary: 'One contact, with its tags and lists' })
-  get(@Param('id', { schema: idSchema }) id: string): Promise<ShownContact> {
+  get(@Param('id', { schema: uuidSchema }) id: string): Promise<ShownContact> {
     return this.shown(id);
   }
 
   @Patch(':id')
   @ApiOperation({ summary: 'Change a contact; null takes an identity or an attribute away' })
-  async update(@Param('id', { schema: idSchema }) id: string, @Body({ schema: patchSchema }) patch: z.infer<typeof patchSchema>): Promise<ShownContact> {
+  async update(@Param('id', { schema: uuidSchema }) id: string, @Body({ schema: patchSchema }) patch: z.infer<typeof patchSchema>): Promise<ShownContact> {
     const update = await transactAndTell(this.source, this.queues, (tx) => updateContact(tx, this.bus, { contactId: id, patch }));
     switch (update.kind) {
       case 'updated':
@@ -106,14 +106,14 @@ export class ContactsController {
   @Delete(':id')
   @HttpCode(204)
   @ApiOperation({ summary: 'Delete a contact with its tags and memberships; its runs and their history stay' })
-  async delete(@Param('id', { schema: idSchema }) id: string): Promise<void> {
+  async delete(@Param('id', { schema: uuidSchema }) id: string): Promise<void> {
     if ((await change(this.source, 'DELETE FROM contacts WHERE id = $1', [id])) === 0) throw unknownContact();
   }
 
   @Post(':id/tags')
   @HttpCode(200)
   @ApiOperation({ summary: 'Tag a contact' })
-  async addTag(@Param('id', { schema: idSchema }) id: string, @Body({ schema: tagBody }) { tag }: z.infer<typeof tagBody>) {
+  async addTag(@Param('id', { schema: uuidSchema }) id: string, @Body({ schema: tagBody }) { tag }: z.infer<typeof tagBody>) {
     const { kind } = await transactAndTell(this.source, this.queues, (tx) => addTag(tx, this.bus, { contactId: id, tag }));
     if (kind === 'contact_missing') throw unknownContact();
     return { tag, changed: kind === 'changed' };
@@ -121,7 +121,7 @@ export class ContactsController {
 
   @Delete(':id/tags/:tag')
   @ApiOperation({ summary: 'Take a tag off a contact' })
-  async removeTag(@Param('id', { schema: idSchema }) id: string, @Param('tag') tag: string) {
+  async removeTag(@Param('id', { schema: uuidSchema }) id: string, @Param('tag') tag: string) {
     if (tag.includes('\0')) throw invalidField('tag', 'holds a NUL character');
     const { kind } = await transactAndTell(this.source, this.queues, (tx) => removeTag(tx, this.bus, { contactId: id, tag }));
     if (kind === 'contact_missing') throw unknownContact();

@@ -8,6 +8,7 @@ import { change, rows, type Tx } from '../database/sql.js';
 import { EventBus } from '../events/event-bus.js';
 import { instantKey, pageOf, pageQuery, seek } from '../http/page.js';
 import { Problem } from '../http/problem.js';
+import { uuidSchema } from '../http/uuid.js';
 import { Queues } from '../operations/queues.js';
 import { listNameSchema } from './contact-input.js';
 import { type FoundList, findList } from './find-list.js';
@@ -17,9 +18,8 @@ import { leaveList } from './leave-list.js';
 const MAX_ADDED_AT_ONCE = 500;
 
 const listBody = z.strictObject({ name: listNameSchema });
-const membersBody = z.strictObject({ contactIds: z.array(z.uuid()).min(1).max(MAX_ADDED_AT_ONCE) });
+const membersBody = z.strictObject({ contactIds: z.array(uuidSchema).min(1).max(MAX_ADDED_AT_ONCE) });
 const pageOnly = z.strictObject(pageQuery('instant'));
-const idSchema = z.uuid();
 
 type ListRow = { id: string; name: string; memberCount: number; createdAt: Date; at: string };
 type MemberRow = { id: string; externalId: string | null; email: string | null; addedAt: Date; at: string };
@@ -54,13 +54,13 @@ export class ListsController {
 
   @Get(':id')
   @ApiOperation({ summary: 'One list' })
-  get(@Param('id', { schema: idSchema }) id: string) {
+  get(@Param('id', { schema: uuidSchema }) id: string) {
     return this.shown(id);
   }
 
   @Patch(':id')
   @ApiOperation({ summary: 'Rename a list' })
-  async rename(@Param('id', { schema: idSchema }) id: string, @Body({ schema: listBody }) { name }: z.infer<typeof listBody>) {
+  async rename(@Param('id', { schema: uuidSchema }) id: string, @Body({ schema: listBody }) { name }: z.infer<typeof listBody>) {
     const [taken] = await rows(this.source, 'SELECT 1 FROM lists WHERE name = $2 AND id <> $1', [id, name]);
     if (taken) throw nameTaken();
     await change(this.source, 'UPDATE lists SET name = $2 WHERE id = $1', [id, name]);
@@ -70,13 +70,13 @@ export class ListsController {
   @Delete(':id')
   @HttpCode(204)
   @ApiOperation({ summary: 'Delete a list; its contacts stay' })
-  async delete(@Param('id', { schema: idSchema }) id: string): Promise<void> {
+  async delete(@Param('id', { schema: uuidSchema }) id: string): Promise<void> {
     if ((await change(this.source, 'DELETE FROM lists WHERE id = $1', [id])) === 0) throw unknownList();
   }
 
   @Get(':id/members')
   @ApiOperation({ summary: 'Who is on a list, the latest first' })
-  async members(@Param('id', { schema: idSchema }) id: string, @Query({ schema: pageOnly }) page: z.infer<typeof pageOnly>) {
+  async members(@Param('id', { schema: uuidSchema }) id: string, @Query({ schema: pageOnly }) page: z.infer<typeof pageOnly>) {
     await this.shown(id);
     const { where, parameters, ending } = seek(page, { key: 'added_at', id: 'contact_id', kind: 'instant' }, 1);
     const found = await rows<MemberRow>(
@@ -96,7 +96,7 @@ export class ListsController {
   @Post(':id/members')
   @HttpCode(200)
   @ApiOperation({ summary: 'Put contacts on a list; answers who joined and which ids are not known' })
-  addMembers(@Param('id', { schema: idSchema }) id: string, @Body({ schema: membersBody }) { contactIds }: z.infer<typeof membersBody>) {
+  addMembers(@Param('id', { schema: uuidSchema }) id: string, @Body({ schema: membersBody }) { contactIds }: z.infer<typeof membersBody>) {
     return transactAndTell(this.source, this.queues, async (tx) => {
       const list = await this.hold(tx, id);
       const asked = [...new Set(contactIds.map((contactId) => contactId.toLowerCase()))];
@@ -109,7 +109,7 @@ export class ListsController {
 
   @Delete(':id/members/:contactId')
   @ApiOperation({ summary: 'Take a contact off a list' })
-  removeMember(@Param('id', { schema: idSchema }) id: string, @Param('contactId', { schema: idSchema }) contactId: string) {
+  removeMember(@Param('id', { schema: uuidSchema }) id: string, @Param('contactId', { schema: uuidSchema }) contactId: string) {
     return transactAndTell(this.source, this.queues, async (tx) => ({ left: await leaveList(tx, this.bus, { list: await this.hold(tx, id), contactId }) }));
   }
 

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { uuidSchema } from './uuid.js';
 
 /**
  * Cursor pagination over a stable order: a sort key, and an id that breaks its ties. The cursor is the last row's (key, id), so rows
@@ -10,11 +11,11 @@ const instantKeySchema = z.iso.datetime({ precision: 6 }).refine((text) => !text
 
 const keySchemas = {
   /** (created_at, id): text as SQL `instantKey` gives it, and a UUID. */
-  instant: z.tuple([instantKeySchema, z.uuid()]),
+  instant: z.tuple([instantKeySchema, uuidSchema]),
   /** (received_at, id) where the id is a text of somebody else's. */
   instantAndText: z.tuple([instantKeySchema, z.string().max(400)]),
   /** (id, id): a UUIDv7 is in order of time by itself. */
-  uuid: z.tuple([z.uuid(), z.uuid()]),
+  uuid: z.tuple([uuidSchema, uuidSchema]),
   /** Any two texts, ordered as the database orders text. */
   text: z.tuple([z.string().max(400), z.string().max(400)]),
 };

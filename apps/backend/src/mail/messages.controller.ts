@@ -9,14 +9,15 @@ import { rows } from '../database/sql.js';
 import { EventBus } from '../events/event-bus.js';
 import { instantKey, pageOf, pageQuery, type Place, seek } from '../http/page.js';
 import { Problem } from '../http/problem.js';
+import { uuidSchema } from '../http/uuid.js';
 import { Queues } from '../operations/queues.js';
 import { type Mailbox, MESSAGE_STATES, Message, type MessageState } from './message.entity.js';
 import { resolveMessage } from './resolve-message.js';
 
 const listSchema = z.strictObject({
   ...pageQuery('instant'),
-  runId: z.uuid().optional(),
-  contactId: z.uuid().optional(),
+  runId: uuidSchema.optional(),
+  contactId: uuidSchema.optional(),
   state: z.enum(MESSAGE_STATES).optional(),
 });
 
@@ -73,7 +74,7 @@ export class MessagesController {
 
   @Get(':id')
   @ApiOperation({ summary: 'Read one message, its content included' })
-  async get(@Param('id', { schema: z.uuid() }) id: string): Promise<Omit<Message, 'wokenAt' | 'resultTry'>> {
+  async get(@Param('id', { schema: uuidSchema }) id: string): Promise<Omit<Message, 'wokenAt' | 'resultTry'>> {
     const message = await this.source.manager.findOneBy(Message, { id });
     if (!message) throw new Problem('not_found', 'There is no such message');
     const { wokenAt: _, resultTry: __, ...shown } = message;
@@ -84,7 +85,7 @@ export class MessagesController {
   @HttpCode(200)
   @ApiOperation({ summary: 'Say whether an uncertain message was delivered; its run has gone on and stays as it is' })
   async resolve(
-    @Param('id', { schema: z.uuid() }) id: string,
+    @Param('id', { schema: uuidSchema }) id: string,
     @Body({ schema: resolveBody }) { delivered }: z.infer<typeof resolveBody>,
     @Req() request: Request,
   ) {

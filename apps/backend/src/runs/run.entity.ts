@@ -48,8 +48,8 @@ export class Run {
   @ForeignKey(() => Workflow, { name: 'runs_workflow_fk' })
   @Column('uuid', { name: 'workflow_id' })
   workflowId!: string;
-  @Column('uuid', { name: 'version_id' })
-  versionId!: string;
+  /** No foreign key: a version goes only with its workflow. */
+  @Column('uuid', { name: 'version_id' }) versionId!: string;
   /** No foreign key: a contact may be deleted while its runs and their history stay. */
   @Column('uuid', { name: 'contact_id', nullable: true }) contactId!: string | null;
   @Column('text', { name: 'event_id', nullable: true }) eventId!: string | null;

@@ -11,6 +11,7 @@ import { transactAndTell } from '../database/outbox.js';
 import { EventBus } from '../events/event-bus.js';
 import { pageOf, pageQuery, seek } from '../http/page.js';
 import { Problem } from '../http/problem.js';
+import { uuidSchema } from '../http/uuid.js';
 import { Queues } from '../operations/queues.js';
 import { VersionReader } from '../workflows/read-version.js';
 import { originText } from '../targets/origin-text.js';
@@ -24,14 +25,14 @@ import { retryNow, wakeNow } from './wake-run.js';
 import { withRun } from './with-run.js';
 
 const contactRef = z.union([
-  z.strictObject({ id: z.uuid() }),
+  z.strictObject({ id: uuidSchema }),
   z.strictObject({ externalId: z.string().min(1).max(200) }),
   z.strictObject({ email: z.string().min(3).max(254) }),
 ]);
 
 const startBody = z
   .strictObject({
-    workflowId: z.uuid(),
+    workflowId: uuidSchema,
     contacts: z.array(contactRef).min(1).max(500).optional(),
     withoutContact: z.literal(true).optional(),
     payload: z.record(z.string().max(200), jsonSchema).default({}),
@@ -44,23 +45,22 @@ const startBody = z
 const states = z.preprocess((value) => (typeof value === 'string' ? value.split(',') : value), z.array(z.enum(RUN_STATES)).min(1)).optional();
 const listQuery = z.strictObject({
   ...pageQuery('uuid'),
-  workflowId: z.uuid().optional(),
+  workflowId: uuidSchema.optional(),
   state: states,
-  contactId: z.uuid().optional(),
+  contactId: uuidSchema.optional(),
   eventId: z.string().max(200).optional(),
   target: originText.optional(),
 });
-const lettersQuery = z.strictObject({ ...pageQuery('uuid'), workflowId: z.uuid().optional() });
+const lettersQuery = z.strictObject({ ...pageQuery('uuid'), workflowId: uuidSchema.optional() });
 const refusalsQuery = z.strictObject({
   ...pageQuery('uuid'),
-  workflowId: z.uuid().optional(),
-  contactId: z.uuid().optional(),
+  workflowId: uuidSchema.optional(),
+  contactId: uuidSchema.optional(),
   eventId: z.string().max(200).optional(),
 });
-const replayBody = z.strictObject({ versionId: z.uuid().optional() });
+const replayBody = z.strictObject({ versionId: uuidSchema.optional() });
 const resolveBody = z.strictObject({ seq: z.int().positive(), n: z.int().positive(), happened: z.boolean() });
 const uncertainQuery = z.strictObject({ ...pageQuery('instant'), resolved: z.enum(['true', 'false']).default('false') });
-const id = z.uuid();
 
 @ApiTags('runs')
 @Controller()
@@ -117,14 +117,14 @@ export class RunsController {
 
   @Get('runs/:id')
   @ApiOperation({ summary: 'One run with its whole history' })
-  get(@Param('id', { schema: id }) runId: string) {
+  get(@Param('id', { schema: uuidSchema }) runId: string) {
     return this.show(runId);
   }
 
   @Post('runs/:id/cancel')
   @HttpCode(200)
   @ApiOperation({ summary: 'Cancel: at once while it rests, after the step in hand otherwise' })
-  async cancel(@Param('id', { schema: id }) runId: string) {
+  async cancel(@Param('id', { schema: uuidSchema }) runId: string) {
     const when = await withRun(this.source, this.queues, runId, async (checkpoint) => cancelRun(checkpoint, this.bus));
     return { cancelled: when, run: await this.show(runId) };
   }
@@ -132,7 +132,7 @@ export class RunsController {
   @Post('runs/:id/retry-now')
   @HttpCode(200)
   @ApiOperation({ summary: 'Try a failed step again now' })
-  async retryNow(@Param('id', { schema: id }) runId: string) {
+  async retryNow(@Param('id', { schema: uuidSchema }) runId: string) {
     await withRun(this.source, this.queues, runId, async (checkpoint) => retryNow(checkpoint));
     return this.show(runId);
   }
@@ -140,7 +140,7 @@ export class RunsController {
   @Post('runs/:id/wake-now')
   @HttpCode(200)
   @ApiOperation({ summary: 'End a wait by time now' })
-  async wakeNow(@Param('id', { schema: id }) runId: string) {
+  async wakeNow(@Param('id', { schema: uuidSchema }) runId: string) {
     await withRun(this.source, this.queues, runId, async (checkpoint) => wakeNow(checkpoint));
     return this.show(runId);
   }
@@ -148,7 +148,7 @@ export class RunsController {
   @Post('runs/:id/replay')
   @HttpCode(200)
   @ApiOperation({ summary: 'Send a failed or dead-lettered run back from the node at which it ended' })
-  async replay(@Param('id', { schema: id }) runId: string, @Body({ schema: replayBody }) body: z.infer<typeof replayBody>) {
+  async replay(@Param('id', { schema: uuidSchema }) runId: string, @Body({ schema: replayBody }) body: z.infer<typeof replayBody>) {
     await withRun(this.source, this.queues, runId, (checkpoint) => replayRun(checkpoint, body, this.versions));
     return this.show(runId);
   }
@@ -159,7 +159,7 @@ export class RunsController {
     summary:
       'Say whether the uncertain request happened at which a run was given up, `seq` and `n` as in /uncertain-outcomes: the run goes on behind it, or sends it again',
   })
-  async resolve(@Param('id', { schema: id }) runId: string, @Body({ schema: resolveBody }) body: z.infer<typeof resolveBody>, @Req() request: Request) {
+  async resolve(@Param('id', { schema: uuidSchema }) runId: string, @Body({ schema: resolveBody }) body: z.infer<typeof resolveBody>, @Req() request: Request) {
     await withRun(this.source, this.queues, runId, (checkpoint) => resolveRun(checkpoint, { ...body, by: nameOf(request) }, this.versions));
     return this.show(runId);
   }

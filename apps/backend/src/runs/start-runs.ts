@@ -31,8 +31,8 @@ export type Refusal = {
 export type Started = { planned: PlannedRun; runId: string } | { planned: PlannedRun; refused: RunRefusalReason };
 
 /**
- * Writes the pending runs, in the order of workflow and contact and, of one contact in one workflow, in the order given, in the caller's transaction, and has the queue told after its commit. A contact that may not
- * enter (again) gets no run and a recorded refusal instead; a conflict of one never touches the others.
+ * Writes the pending runs, in the order of workflow and contact and, of one contact in one workflow, in the order given, in the caller's transaction, and has the
+ * queue told after its commit. A contact that may not enter (again) gets no run and a recorded refusal instead; a conflict of one never touches the others.
  * `commitBehind`: what is to be written right before, where nothing is to be written after: the transaction is committed then, and the last of it travels with
  * the commit. Locks are taken in one order either way: what stands before, the ledger of those who entered, runs.
  */
@@ -107,7 +107,8 @@ const INSERT_RUNS = `
     SELECT onward_now() AS now
   ), started AS (
     INSERT INTO runs (id, claim_id, workflow_id, version_id, contact_id, event_id, node, reentry_key, state, seq, due_at, created_at, woken_at)
-    SELECT id, "claimId", "workflowId", "versionId", "contactId", "eventId", node, "reentryKey", 'pending', 1, (SELECT now FROM clock), (SELECT now FROM clock), CASE WHEN "isTold" THEN clock_timestamp() END
+    SELECT id, "claimId", "workflowId", "versionId", "contactId", "eventId", node, "reentryKey",
+      'pending', 1, (SELECT now FROM clock), (SELECT now FROM clock), CASE WHEN "isTold" THEN clock_timestamp() END
     FROM one ORDER BY nth
     ON CONFLICT DO NOTHING RETURNING id
   ), kept AS (

@@ -38,7 +38,7 @@ export type Checkpoint = {
   isRunChanged: boolean;
   /** Attempts read so far, by seq, in order of n. */
   read: Map<number, Attempt[]>;
-  /** The attempts that are in the database, as they are there, by seq, as far as they were read. */
+  /** The attempts that are in the database, as they are there, by seq, as far as they were read. Not renewed by what is saved: a checkpoint is saved once. */
   stored: Map<number, readonly Attempt[]>;
   /** Attempts to write, by `seq/n`. */
   written: Map<string, Attempt>;

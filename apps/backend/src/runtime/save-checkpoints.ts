@@ -12,12 +12,13 @@ const FENCE_TYPES: ColumnTypes<Fence> = { id: 'uuid', ofClaimId: 'uuid', ofEpoch
 
 /** What a step changes of a run that goes on: most checkpoints are no more than this, beside the claim it moved under. */
 const CURSOR = ['node', 'seq', 'n', 'takeovers', 'lastSeq'] as const satisfies (keyof Run)[];
-const MOVED_UNDER = ['lastClaimId', 'lastEpoch'] as const satisfies (keyof Run)[];
+/** Set from the fence, where they are those of the claim that was locked. */
+const FROM_FENCE = { lastClaimId: 'ofClaimId', lastEpoch: 'ofEpoch' } as const satisfies Partial<Record<keyof Run, keyof Fence>>;
 const NEVER_CHANGED = ['id', 'workflowId', 'contactId', 'eventId', 'createdAt'] as const satisfies (keyof Run)[];
 const CHANGED = namesOf(RUN_COLUMNS).filter((name) => !(NEVER_CHANGED as readonly (keyof Run)[]).includes(name));
-const REST = CHANGED.filter((name) => !([...CURSOR, ...MOVED_UNDER] as readonly (keyof Run)[]).includes(name));
+const REST = CHANGED.filter((name) => !(name in FROM_FENCE) && !(CURSOR as readonly (keyof Run)[]).includes(name));
 
-export const MOVE_CURSORS = updateRuns(CURSOR, `, last_claim_id = "ofClaimId", last_epoch = "ofEpoch"`);
+export const MOVE_CURSORS = updateRuns(CURSOR, FROM_FENCE);
 export const SAVE_RUNS = updateRuns(CHANGED);
 
 type AttemptColumn = keyof typeof ATTEMPT_COLUMNS;
@@ -25,10 +26,10 @@ const ATTEMPT = namesOf(ATTEMPT_COLUMNS);
 const KEY: readonly AttemptColumn[] = ['runId', 'seq', 'n'];
 const KEPT: readonly AttemptColumn[] = [...KEY, 'startedAt', 'replayOf'];
 const BEGINNING: readonly AttemptColumn[] = [...KEY, 'node', 'nodeType', 'status', 'epoch', 'input', 'startedAt'];
-const OUTCOME: readonly AttemptColumn[] = ['status', 'port', 'verb', 'output', 'endedAt'];
+const OUTCOME: readonly AttemptColumn[] = ['port', 'verb', 'output', 'endedAt'];
 /** Most attempts have something in few of their columns, and change few: each array that is left out is one that nobody writes and reads. The widest comes last. */
-const INSERT_ATTEMPTS = [BEGINNING, [...BEGINNING, ...OUTCOME.filter((name) => name !== 'status')], ATTEMPT].map(insertAttempts);
-const CHANGE_ATTEMPTS = [OUTCOME, ATTEMPT.filter((name) => !KEPT.includes(name))].map(changeAttempts);
+const INSERT_ATTEMPTS = [BEGINNING, [...BEGINNING, ...OUTCOME], ATTEMPT].map(insertAttempts);
+const CHANGE_ATTEMPTS = [['status' as const, ...OUTCOME], ATTEMPT.filter((name) => !KEPT.includes(name))].map(changeAttempts);
 
 const FROZEN_TYPES: ColumnTypes<FrozenRow> = { runId: 'uuid', seq: 'integer', request: 'jsonb', idempotencyKey: 'text', bodyHash: 'bytea' };
 const INSERT_FROZEN = `
@@ -126,12 +127,15 @@ function saveRuns(update: ReturnType<typeof updateRuns>, checkpoints: readonly C
   return { statement: update.statement, parameters: [...toArrays(FENCE_TYPES, fences), ...toArrays(update.types, runs)] };
 }
 
-/** The UPDATE of these columns, fenced. `more`: what is set from the fence. */
-function updateRuns(names: readonly (keyof Run)[], more = '') {
+/** The UPDATE of these columns, fenced. */
+function updateRuns(names: readonly (keyof Run)[], fromFence: Partial<Record<keyof Run, keyof Fence>> = {}) {
   const types = Object.fromEntries(names.map((name) => [name, RUN_TYPES[name]])) as ColumnTypes<Run>;
   const statement = wholly({
     update: `
-      UPDATE runs SET ${names.map((name) => `${RUN_COLUMNS[name]} = ${asColumn(RUN_TYPES, 'new', name)}`).join(', ')}${more}
+      UPDATE runs SET ${[
+        ...names.map((name) => `${RUN_COLUMNS[name]} = ${asColumn(RUN_TYPES, 'new', name)}`),
+        ...Object.entries(fromFence).map(([name, property]) => `${RUN_COLUMNS[name as keyof Run]} = "${property}"`),
+      ].join(', ')}
       FROM ${fromArrays({ ...FENCE_TYPES, ...types }, 'new')}
       WHERE runs.id = new.id AND runs.claim_id = "ofClaimId" AND runs.epoch = "ofEpoch" AND runs.seq = "ofSeq" AND runs.state = "ofState"
       RETURNING runs.id, runs.xmin AS stamp`,

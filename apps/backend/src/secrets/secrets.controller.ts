@@ -7,6 +7,7 @@ import { newId } from '../database/new-id.js';
 import { change, rows, transact, type Tx } from '../database/sql.js';
 import { instantKey, pageOf, pageQuery, seek } from '../http/page.js';
 import { Problem } from '../http/problem.js';
+import { uuidSchema } from '../http/uuid.js';
 import { SETTINGS, type Settings } from '../settings.js';
 import { findUsers, type SecretUser } from './find-uses.js';
 import { sealValue } from './seal-value.js';
@@ -17,7 +18,6 @@ const valueSchema = z.strictObject({ value: secretValueSchema });
 const patchSchema = z.strictObject({ allowedOrigins: allowedOriginsSchema });
 const listQuery = z.strictObject(pageQuery('instant'));
 const deleteQuery = z.strictObject({ force: z.enum(['true', 'false']).optional() });
-const idSchema = z.uuid();
 
 /** What is told of a secret; its value never is. */
 type SecretRow = { id: string; name: string; allowedOrigins: string[]; createdAt: Date; updatedAt: Date };
@@ -72,7 +72,7 @@ export class SecretsController {
 
   @Get(':id')
   @ApiOperation({ summary: 'One secret without its value, and the published workflows that name it' })
-  async get(@Param('id', { schema: idSchema }) id: string): Promise<ShownSecret> {
+  async get(@Param('id', { schema: uuidSchema }) id: string): Promise<ShownSecret> {
     const secret = await read(this.source, id);
     const users = await findUsers(this.source, this.catalogue);
     return { ...secret, usedBy: users.get(secret.name) ?? [] };
@@ -80,7 +80,7 @@ export class SecretsController {
 
   @Put(':id/value')
   @ApiOperation({ summary: 'Give a secret another value; attempts from now on use it, also of requests made before' })
-  async changeValue(@Param('id', { schema: idSchema }) id: string, @Body({ schema: valueSchema }) { value }: z.infer<typeof valueSchema>) {
+  async changeValue(@Param('id', { schema: uuidSchema }) id: string, @Body({ schema: valueSchema }) { value }: z.infer<typeof valueSchema>) {
     const sealed = sealValue(value, id, this.settings.secretKey);
     const changed = await change(this.source, 'UPDATE secrets SET sealed = $2, updated_at = now() WHERE id = $1', [id, sealed]);
     if (changed === 0) throw unknownSecret();
@@ -89,7 +89,7 @@ export class SecretsController {
 
   @Patch(':id')
   @ApiOperation({ summary: 'Change where a secret may go; a request to an origin that is left out fails from now on' })
-  async update(@Param('id', { schema: idSchema }) id: string, @Body({ schema: patchSchema }) { allowedOrigins }: z.infer<typeof patchSchema>) {
+  async update(@Param('id', { schema: uuidSchema }) id: string, @Body({ schema: patchSchema }) { allowedOrigins }: z.infer<typeof patchSchema>) {
     const changed = await change(this.source, 'UPDATE secrets SET allowed_origins = $2, updated_at = now() WHERE id = $1', [
       id,
       JSON.stringify(allowedOrigins),
@@ -101,7 +101,7 @@ export class SecretsController {
   @Delete(':id')
   @HttpCode(204)
   @ApiOperation({ summary: 'Delete a secret; refused while an active or paused workflow names it, unless `force=true`: then its requests fail' })
-  async delete(@Param('id', { schema: idSchema }) id: string, @Query({ schema: deleteQuery }) { force }: z.infer<typeof deleteQuery>): Promise<void> {
+  async delete(@Param('id', { schema: uuidSchema }) id: string, @Query({ schema: deleteQuery }) { force }: z.infer<typeof deleteQuery>): Promise<void> {
     await transact(this.source, async (tx) => {
       // Waits for whoever publishes with this secret; what they published is seen by the next statement.
       const { name } = await read(tx, id, 'FOR UPDATE');

@@ -6,6 +6,7 @@ import { newId } from '../database/new-id.js';
 import { change, rows, transact } from '../database/sql.js';
 import { pageQuery } from '../http/page.js';
 import { Problem } from '../http/problem.js';
+import { uuidSchema } from '../http/uuid.js';
 import { SETTINGS, type Settings } from '../settings.js';
 import { changeTarget, later, type TargetChange } from './change-target.js';
 import { lockTarget } from './lock-target.js';
@@ -21,7 +22,6 @@ const limits = {
 const targetBody = z.strictObject({ origin: originText, ...limits });
 const limitsBody = z.strictObject(limits);
 const pageOnly = z.strictObject(pageQuery('instant'));
-const idSchema = z.uuid();
 
 /** Where outbound requests go, how each target is found, and what an operator may say about it. */
 @ApiTags('targets')
@@ -40,7 +40,7 @@ export class TargetsController {
 
   @Get(':id')
   @ApiOperation({ summary: 'One target' })
-  get(@Param('id', { schema: idSchema }) id: string) {
+  get(@Param('id', { schema: uuidSchema }) id: string) {
     return this.show(id);
   }
 
@@ -62,7 +62,7 @@ export class TargetsController {
 
   @Patch(':id')
   @ApiOperation({ summary: 'Change the limits of a target; null takes one away' })
-  async limit(@Param('id', { schema: idSchema }) id: string, @Body({ schema: limitsBody }) body: z.infer<typeof limitsBody>) {
+  async limit(@Param('id', { schema: uuidSchema }) id: string, @Body({ schema: limitsBody }) body: z.infer<typeof limitsBody>) {
     await change(
       this.source,
       `UPDATE targets SET rate_per_second = CASE WHEN $2 THEN $3 ELSE rate_per_second END, max_concurrent = CASE WHEN $4 THEN $5 ELSE max_concurrent END
@@ -75,7 +75,7 @@ export class TargetsController {
   @Post(':id/open')
   @HttpCode(200)
   @ApiOperation({ summary: 'Stop sending to a target for as long as a breaker would; then one request tries it' })
-  open(@Param('id', { schema: idSchema }) id: string) {
+  open(@Param('id', { schema: uuidSchema }) id: string) {
     return this.move(id, (target, now) => {
       if (target.state === 'paused') throw new Problem('conflict', `The target ${target.origin} is paused; only closing it ends that`);
       return { state: 'open', until: later(now, this.settings.breakerResetMs), why: 'opened by an operator' };
@@ -85,14 +85,14 @@ export class TargetsController {
   @Post(':id/close')
   @HttpCode(200)
   @ApiOperation({ summary: 'Send to a target again, whatever was found before; what waits for it goes on at its pace' })
-  close(@Param('id', { schema: idSchema }) id: string) {
+  close(@Param('id', { schema: uuidSchema }) id: string) {
     return this.move(id, () => ({ state: 'closed' }));
   }
 
   @Post(':id/pause')
   @HttpCode(200)
   @ApiOperation({ summary: 'Stop sending to a target until somebody closes it' })
-  pause(@Param('id', { schema: idSchema }) id: string) {
+  pause(@Param('id', { schema: uuidSchema }) id: string) {
     return this.move(id, () => ({ state: 'paused', why: 'paused by an operator' }));
   }
 

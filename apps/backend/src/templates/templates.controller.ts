@@ -9,6 +9,7 @@ import { instantKey, pageOf, pageQuery, seek } from '../http/page.js';
 import { type FieldError, Problem } from '../http/problem.js';
 import { readContact } from '../runtime/read-scope.js';
 import { readIfMatch } from '../http/read-if-match.js';
+import { uuidSchema } from '../http/uuid.js';
 import { checkTemplate } from './check-template.js';
 import { fill, fillMail, TemplateError } from './fill.js';
 import { MAX_TEMPLATE_CHARACTERS } from './liquid-engine.js';
@@ -31,8 +32,7 @@ const newSchema = z.strictObject({
 });
 const patchSchema = z.strictObject(fields).partial();
 const listQuery = z.strictObject(pageQuery('instant'));
-const previewSchema = z.strictObject({ contactId: z.uuid().optional(), event: z.record(z.string(), z.unknown()).optional() });
-const idSchema = z.uuid();
+const previewSchema = z.strictObject({ contactId: uuidSchema.optional(), event: z.record(z.string(), z.unknown()).optional() });
 
 /** Previews under way at once. Filling holds up the whole process, so that more of them would starve everything else. */
 const MAX_PREVIEWS = 2;
@@ -92,7 +92,7 @@ export class TemplatesController {
 
   @Get(':id')
   @ApiOperation({ summary: 'One template' })
-  get(@Param('id', { schema: idSchema }) id: string): Promise<ShownTemplate> {
+  get(@Param('id', { schema: uuidSchema }) id: string): Promise<ShownTemplate> {
     return read(this.source, id);
   }
 
@@ -102,7 +102,7 @@ export class TemplatesController {
     summary: 'Change a template; steps that are filled afterwards use it. If-Match with its revision refuses to overwrite a change of somebody else',
   })
   update(
-    @Param('id', { schema: idSchema }) id: string,
+    @Param('id', { schema: uuidSchema }) id: string,
     @Body({ schema: patchSchema }) patch: z.infer<typeof patchSchema>,
     @Headers('if-match') ifMatch: string | undefined,
   ) {
@@ -127,14 +127,14 @@ export class TemplatesController {
   @Delete(':id')
   @HttpCode(204)
   @ApiOperation({ summary: 'Delete a template; steps that need it fail from then on' })
-  async delete(@Param('id', { schema: idSchema }) id: string): Promise<void> {
+  async delete(@Param('id', { schema: uuidSchema }) id: string): Promise<void> {
     if ((await change(this.source, 'DELETE FROM templates WHERE id = $1', [id])) === 0) throw unknownTemplate();
   }
 
   @Post(':id/preview')
   @HttpCode(200)
   @ApiOperation({ summary: 'Fill a template as sending would, for a contact and a made-up event' })
-  async preview(@Param('id', { schema: idSchema }) id: string, @Body({ schema: previewSchema }) asked: z.infer<typeof previewSchema>) {
+  async preview(@Param('id', { schema: uuidSchema }) id: string, @Body({ schema: previewSchema }) asked: z.infer<typeof previewSchema>) {
     if (this.previews >= MAX_PREVIEWS) throw new Problem('conflict', `${MAX_PREVIEWS} previews are under way; ask again`, { retryAfterSeconds: 1 });
     this.previews += 1;
     try {

@@ -34,7 +34,7 @@ const MISSING_NODE: PlanNode = { type: 'unknown', performedBy: 'backend', hasFai
 
 /**
  * Reads published versions, each once: a version is immutable, so what was read holds for ever. Keeps the 1,000 used last.
- * Throws for a version that does not exist: runs refer to theirs by a foreign key, so that is a fault.
+ * Throws for a version that does not exist: versions go only with their workflow, which its runs hold, so that is a fault.
  */
 @Injectable()
 export class VersionReader {

@@ -12,6 +12,7 @@ import { checkGraph } from './check-graph.js';
 import { createWorkflow } from './create-workflow.js';
 import { publishWorkflow } from './publish-workflow.js';
 import { readIfMatch } from '../http/read-if-match.js';
+import { uuidSchema } from '../http/uuid.js';
 import { listVersions, listWorkflows, readVersion, readWorkflow } from './read-workflow.js';
 import { updateWorkflow } from './update-workflow.js';
 import { WORKFLOW_STATUSES, workflowSettingsSchema } from './workflow-settings.js';
@@ -49,7 +50,6 @@ const listSchema = z.strictObject({
 });
 const versionsSchema = z.strictObject(pageQuery('instant'));
 const numberSchema = z.coerce.number().int().min(1).max(2_147_483_647);
-const idSchema = z.uuid();
 
 /** The header as clients may leave it out. */
 const IF_MATCH = { name: 'if-match', required: false, description: 'The revision that was read, such as "3"' };
@@ -86,7 +86,7 @@ export class WorkflowsController {
 
   @Get(':id')
   @ApiOperation({ summary: 'Read a workflow: its draft, what is wrong with it, and what runs now' })
-  get(@Param('id', { schema: idSchema }) id: string) {
+  get(@Param('id', { schema: uuidSchema }) id: string) {
     return this.read(id);
   }
 
@@ -95,7 +95,7 @@ export class WorkflowsController {
   @ApiHeader(IF_MATCH)
   @ApiOperation({ summary: 'Replace the draft; If-Match with its revision refuses to overwrite a change of somebody else' })
   async replace(
-    @Param('id', { schema: idSchema }) id: string,
+    @Param('id', { schema: uuidSchema }) id: string,
     @Body({ schema: wholeSchema }) body: z.infer<typeof wholeSchema>,
     @Headers('if-match') ifMatch: string | undefined,
   ) {
@@ -108,7 +108,7 @@ export class WorkflowsController {
   @ApiHeader(IF_MATCH)
   @ApiOperation({ summary: 'Change parts of the draft; If-Match as with PUT' })
   async change(
-    @Param('id', { schema: idSchema }) id: string,
+    @Param('id', { schema: uuidSchema }) id: string,
     @Body({ schema: partSchema }) body: z.infer<typeof partSchema>,
     @Headers('if-match') ifMatch: string | undefined,
   ) {
@@ -119,14 +119,14 @@ export class WorkflowsController {
   @Delete(':id')
   @HttpCode(204)
   @ApiOperation({ summary: 'Delete a workflow that never had a run' })
-  remove(@Param('id', { schema: idSchema }) id: string): Promise<void> {
+  remove(@Param('id', { schema: uuidSchema }) id: string): Promise<void> {
     return deleteWorkflow(this.source, id);
   }
 
   @Post(':id/validate')
   @HttpCode(200)
   @ApiOperation({ summary: 'Say everything that hinders the draft from being published' })
-  async validateDraft(@Param('id', { schema: idSchema }) id: string) {
+  async validateDraft(@Param('id', { schema: uuidSchema }) id: string) {
     const { problems, warnings } = await this.read(id);
     return { valid: problems.length === 0, defects: problems, warnings };
   }
@@ -135,7 +135,7 @@ export class WorkflowsController {
   @HttpCode(200)
   @ApiHeader(IF_MATCH)
   @ApiOperation({ summary: 'Make the draft the next version and the workflow active; refused with every defect' })
-  async publish(@Param('id', { schema: idSchema }) id: string, @Headers('if-match') ifMatch: string | undefined, @Req() request: Request) {
+  async publish(@Param('id', { schema: uuidSchema }) id: string, @Headers('if-match') ifMatch: string | undefined, @Req() request: Request) {
     await publishWorkflow(this.source, this.catalogue, id, { publishedBy: callerOf(request)?.name ?? 'unknown', expectedRevision: readIfMatch(ifMatch) });
     return this.read(id);
   }
@@ -143,7 +143,7 @@ export class WorkflowsController {
   @Post(':id/pause')
   @HttpCode(200)
   @ApiOperation({ summary: 'Start no runs and move none until it is resumed' })
-  async pause(@Param('id', { schema: idSchema }) id: string) {
+  async pause(@Param('id', { schema: uuidSchema }) id: string) {
     await pauseWorkflow(this.source, id);
     return this.read(id);
   }
@@ -151,7 +151,7 @@ export class WorkflowsController {
   @Post(':id/resume')
   @HttpCode(200)
   @ApiOperation({ summary: 'Make a paused workflow active again; what came due meanwhile is paced' })
-  async resume(@Param('id', { schema: idSchema }) id: string) {
+  async resume(@Param('id', { schema: uuidSchema }) id: string) {
     await resumeWorkflow(this.source, id);
     return this.read(id);
   }
@@ -159,7 +159,7 @@ export class WorkflowsController {
   @Post(':id/archive')
   @HttpCode(200)
   @ApiOperation({ summary: 'Put a draft or paused workflow away' })
-  async archive(@Param('id', { schema: idSchema }) id: string) {
+  async archive(@Param('id', { schema: uuidSchema }) id: string) {
     await archiveWorkflow(this.source, id);
     return this.read(id);
   }
@@ -167,20 +167,20 @@ export class WorkflowsController {
   @Post(':id/unarchive')
   @HttpCode(200)
   @ApiOperation({ summary: 'Take a workflow out of the archive, as it was' })
-  async unarchive(@Param('id', { schema: idSchema }) id: string) {
+  async unarchive(@Param('id', { schema: uuidSchema }) id: string) {
     await unarchiveWorkflow(this.source, id);
     return this.read(id);
   }
 
   @Get(':id/versions')
   @ApiOperation({ summary: 'List the versions of a workflow, newest first' })
-  versions(@Param('id', { schema: idSchema }) id: string, @Query({ schema: versionsSchema }) page: z.infer<typeof versionsSchema>) {
+  versions(@Param('id', { schema: uuidSchema }) id: string, @Query({ schema: versionsSchema }) page: z.infer<typeof versionsSchema>) {
     return listVersions(this.source, id, page);
   }
 
   @Get(':id/versions/:number')
   @ApiOperation({ summary: 'Read a version with its graph' })
-  version(@Param('id', { schema: idSchema }) id: string, @Param('number', { schema: numberSchema }) number: number) {
+  version(@Param('id', { schema: uuidSchema }) id: string, @Param('number', { schema: numberSchema }) number: number) {
     return readVersion(this.source, id, number);
   }
 

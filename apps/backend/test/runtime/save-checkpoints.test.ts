@@ -45,13 +45,26 @@ async function write(save: (tx: Tx, checkpoints: readonly Checkpoint[]) => Promi
   return { written, stored };
 }
 
+/** As a frame of its own claim leaves it: nothing but the cursor is written. */
 const step = (checkpoint: Checkpoint): void => {
   writeAttempt(checkpoint, blank(checkpoint, 1, 'start', 'trigger'));
-  changeRun(checkpoint, { seq: 2 });
+  const { claimId, epoch, seq } = checkpoint.locked;
+  changeRun(checkpoint, { seq: 2, lastClaimId: claimId, lastEpoch: epoch, lastSeq: seq });
 };
+/** The same, and more than the cursor. */
+const claim = (checkpoint: Checkpoint): void => {
+  step(checkpoint);
+  changeRun(checkpoint, { unknownNodes: 1 });
+};
+const STEPS = [
+  ['a cursor that moves', step],
+  ['more than the cursor', claim],
+] as const;
 
-test.each(WAYS)('all of it, %s, and each run is known by the row that was written', async (_when, save) => {
-  const { written, stored } = await write(save, (one, other) => [one, other].forEach(step));
+const BOTH = WAYS.flatMap(([when, save]) => STEPS.map(([what, change]) => ({ when, save, what, change })));
+
+test.each(BOTH)('all of it, $when, and each run is known by the row that was written: $what', async ({ save, change }) => {
+  const { written, stored } = await write(save, (one, other) => [one, other].forEach(change));
   const stamps = await written;
   const found = await stored();
   expect(found).toMatchObject([
@@ -119,16 +132,34 @@ test.each(COLUMNS)('an attempt that is there is changed in its %s, to something 
   expect(await readAttempt(run?.id ?? '')).toEqual(first);
 });
 
-test.each(WAYS)('nothing, %s, when the row of one is not as it was locked', async (_when, save) => {
+test.each(BOTH)('nothing, $when, when the row of one is not as it was locked: $what', async ({ save, change }) => {
   const { written, stored } = await write(save, (one, other) => {
-    [one, other].forEach(step);
     Object.assign(other, { locked: { ...other.locked, epoch: 7 } });
+    [one, other].forEach(change);
   });
   await expect(written).rejects.toThrow('A locked run was changed by somebody else');
   expect(await stored()).toMatchObject([
     { seq: 1, attempts: 0 },
     { seq: 1, attempts: 0 },
   ]);
+});
+
+test('the claim and the epoch that a frame is known by are written, whether they are those that were locked or not', async () => {
+  const other = { lastClaimId: '0197a1b2-0000-7000-8000-00000000000c', lastEpoch: 5 };
+  let expected: unknown[] = [];
+  let ids: string[] = [];
+  const { written } = await write(commitCheckpoints, (one, two) => {
+    [one, two].forEach(step);
+    changeRun(two, other);
+    expected = [
+      { claim: one.locked.claimId, epoch: one.locked.epoch },
+      { claim: other.lastClaimId, epoch: other.lastEpoch },
+    ];
+    ids = [one.run.id, two.run.id];
+  });
+  await written;
+  const found = await rows<{ id: string }>(onward.source, 'SELECT id, last_claim_id AS claim, last_epoch AS epoch FROM runs WHERE id = ANY ($1)', [ids]);
+  expect(ids.map((id) => found.find((row) => row.id === id))).toMatchObject(expected);
 });
 
 test.each(WAYS)('nothing, %s, when an attempt that was read is not there', async (_when, save) => {

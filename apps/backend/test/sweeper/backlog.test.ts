@@ -61,7 +61,7 @@ beforeEach(async () => {
 });
 afterEach(async () => {
   for (const end of ends.splice(0)) await end();
-  await rows(onward.source, 'TRUNCATE runs, run_contexts, attempts CASCADE');
+  await rows(onward.source, 'TRUNCATE runs, run_contexts, attempts, outbound_requests');
 });
 
 const depth = async () => Object.values(await queue.getJobCounts('wait', 'prioritized', 'delayed')).reduce((all, one) => all + one, 0);

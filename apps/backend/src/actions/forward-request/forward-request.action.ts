@@ -33,7 +33,7 @@ function prepare({ runId, seq, config, scope }: Step<ForwardRequestConfig>, secr
   const named: FrozenSecret[] = [];
   const input = { method: config.method };
   try {
-    for (const name of secretsOf(config)) named.push({ placeholder: placeholderOf(name, step), name });
+    for (const name of secretsIn(config)) named.push({ placeholder: placeholderOf(name, step), name });
     const placeholders = Object.fromEntries(named.map(({ name, placeholder }) => [name, placeholder]));
     const built = buildRequest(config, { ...scope, secrets: placeholders }, idempotencyKey(secretKey, runId, seq));
     if (!built.ok) return { kind: 'outcome', outcome: failed('request_invalid', showSecrets(built.reason, named)), input };
@@ -50,12 +50,12 @@ function prepare({ runId, seq, config, scope }: Step<ForwardRequestConfig>, secr
   }
 }
 
-const namesOfSecrets = new WeakMap<ForwardRequestConfig, ReadonlySet<string>>();
+const known = new WeakMap<ForwardRequestConfig, ReadonlySet<string>>();
 
-/** The names of the secrets in a configuration, which is read once for each node of a version. */
-function secretsOf(config: ForwardRequestConfig): ReadonlySet<string> {
-  const names = namesOfSecrets.get(config) ?? new Set(namesSecrets(config).map(({ name }) => name));
-  namesOfSecrets.set(config, names);
+/** The names of the secrets in a configuration; that of a node of a published version never changes, and is looked through once. */
+function secretsIn(config: ForwardRequestConfig): ReadonlySet<string> {
+  const names = known.get(config) ?? new Set(namesSecrets(config).map(({ name }) => name));
+  known.set(config, names);
   return names;
 }
 

@@ -14,7 +14,8 @@ export class LeanHistory1796300000000 implements MigrationInterface {
       ALTER TABLE attempts DROP CONSTRAINT attempts_run;
       ALTER TABLE run_contexts DROP CONSTRAINT run_contexts_run;
       ALTER TABLE outbound_requests DROP CONSTRAINT outbound_requests_run;
-      CREATE FUNCTION delete_what_runs_left() RETURNS trigger LANGUAGE plpgsql AS $$
+      -- A session keeps the plan of its first DELETE: one of many runs must not have all attempts read for the next, of one.
+      CREATE FUNCTION delete_what_runs_left() RETURNS trigger LANGUAGE plpgsql SET enable_seqscan = off AS $$
       BEGIN
         DELETE FROM attempts USING gone WHERE run_id = gone.id;
         DELETE FROM run_contexts USING gone WHERE run_id = gone.id;

@@ -12,6 +12,7 @@ import { invalidFields } from '../../http/field-pipe.js';
 import { instantKey, pageOf, pageQuery, seek } from '../../http/page.js';
 import { Problem } from '../../http/problem.js';
 import { detailsOf, problemOf } from '../../http/problem-filter.js';
+import { uuidSchema } from '../../http/uuid.js';
 import { LOGGER, type Logger } from '../../operations/logger.js';
 import type { Accepted, EventAnswer, EventInput } from './accept-events.js';
 import { EventIntake } from './event-intake.js';
@@ -38,7 +39,7 @@ const { $schema: _, ...eventAsJsonSchema } = z.toJSONSchema(eventBody, { io: 'in
 /** Each event is looked at on its own, so that one that is malformed is refused alone; what it should be is said in the description only. */
 const batchBody = z.strictObject({ events: z.array(z.unknown().meta(eventAsJsonSchema)).min(1).max(MAX_BATCH) });
 
-const eventsQuery = z.strictObject({ ...pageQuery('instantAndText'), type: z.string().max(100).optional(), contactId: z.uuid().optional() });
+const eventsQuery = z.strictObject({ ...pageQuery('instantAndText'), type: z.string().max(100).optional(), contactId: uuidSchema.optional() });
 
 @ApiTags('events')
 @Controller('events')
