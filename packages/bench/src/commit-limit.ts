@@ -1,20 +1,19 @@
 /**
  * The durable-commit limit: what one machine's Postgres does when every step is a transaction of its own, one INSERT of the step and one
- * UPDATE of its run, from 8 clients. The work of pgbench's script in performance tests of this kind, sent by `pg` from this process, since the embedded
+ * UPDATE of its run. The work of pgbench's script in performance tests of this kind, sent by `pg` from this process, since the embedded
  * Postgres brings no pgbench: the whole transaction is one message, as cheap for the client as it gets.
  */
 import { dropDatabase, ensureDatabase } from '@onward/stack/ensure-database';
 import pg from 'pg';
 
-const CLIENTS = 8;
 const RUNS = 20_000;
 
-/** Transactions a second, measured over `seconds`. */
-export async function measureCommitLimit(postgresUrl: string, seconds: number): Promise<number> {
+/** Transactions a second, measured over `seconds`, from so many clients. */
+export async function measureCommitLimit(postgresUrl: string, { seconds, clients: count }: { seconds: number; clients: number }): Promise<number> {
   const name = 'bench_commit_limit';
   await dropDatabase(postgresUrl, name);
   const connectionString = await ensureDatabase(postgresUrl, name);
-  const clients = Array.from({ length: CLIENTS }, () => new pg.Client({ connectionString }));
+  const clients = Array.from({ length: count }, () => new pg.Client({ connectionString }));
   try {
     await Promise.all(clients.map((client) => client.connect()));
     await clients[0]?.query(`

@@ -28,6 +28,7 @@ export const PEERS = {
   'graphile-worker': { engine: 'graphile-worker', variant: 'default' },
   'graphile-worker-tuned': { engine: 'graphile-worker', variant: 'tuned' },
   bullmq: { engine: 'bullmq-chain', variant: 'chain' },
+  'bullmq-wake': { engine: 'limit-bullmq', variant: 'wake' },
 } as const;
 export type PeerName = keyof typeof PEERS;
 export type PeerBurst = { stepsPerSecond: number; cpuPerThousandSteps: number; peakBytes: number };

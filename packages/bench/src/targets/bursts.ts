@@ -100,7 +100,7 @@ export const bursts: Group = {
       }
       if (wanted.has('P4')) {
         bench.say(`${nth}/${bench.repetitions} durable-commit limit`);
-        limits.push(await measureCommitLimit(bench.servers.postgresUrl, COMMIT_LIMIT_SECONDS));
+        limits.push(await measureCommitLimit(bench.servers.postgresUrl, { seconds: COMMIT_LIMIT_SECONDS, clients: 8 }));
         bench.say(`    ${round(limits.at(-1) ?? Number.NaN)} transactions/s`);
       }
       bench.say(`${nth}/${bench.repetitions} Onward`);

@@ -9,7 +9,8 @@ import { randomUUID } from 'node:crypto';
 import { BackendClient } from '@onward/wire/client';
 import { measureCommitLimit } from '../commit-limit.js';
 import { inFlight } from '../in-flight.js';
-import { runOnPeer } from '../peers.js';
+import { median } from '../median.js';
+import { runOnPeer, trickleOnPeer } from '../peers.js';
 import { measure } from '../process-meter.js';
 import type { Bench, Group, Sample, Target } from '../target.js';
 import { withOnward } from '../with-onward.js';
@@ -19,7 +20,8 @@ const COMMIT_SECONDS = 4;
 const WARM_UP = 1_000;
 const QUICK_SHARE = 0.2;
 
-type Found = { perSecond: number; note: string };
+/** `value`: in the unit of the limit. */
+type Found = { value: number; note: string };
 type Limit = { id: string; what: string; unit: string; measure(bench: Bench): Promise<Found> };
 
 const ofPeer =
@@ -27,18 +29,26 @@ const ofPeer =
   async (bench: Bench): Promise<Found> => {
     const runs = bench.isQuick ? count * QUICK_SHARE : count;
     const { seconds, cpuSeconds } = await runOnPeer(file, variant, { ...bench, runs, warmUpRuns: WARM_UP });
-    return { perSecond: runs / seconds, note: describe({ [sides.own]: cpuSeconds.own, [sides.started]: cpuSeconds.started, Valkey: cpuSeconds.valkey }, runs) };
+    return { value: runs / seconds, note: describe({ [sides.own]: cpuSeconds.own, [sides.started]: cpuSeconds.started, Valkey: cpuSeconds.valkey }, runs) };
   };
 const bullmq = (variant: string, count: number) => ofPeer('limit-bullmq', variant, count, { own: 'Node', started: '' });
 const loopback = (variant: string, count: number) => ofPeer('limit-loopback', variant, count, { own: 'client', started: 'server' });
+
+const commits =
+  (clients: number) =>
+  async ({ servers }: Bench): Promise<Found> => ({
+    value: await measureCommitLimit(servers.postgresUrl, { seconds: COMMIT_SECONDS, clients }),
+    note: 'by pg from Node',
+  });
 
 const LIMITS: readonly Limit[] = [
   {
     id: 'L1',
     what: 'transactions of one INSERT and one UPDATE, 8 clients',
     unit: 'commits/s',
-    measure: async ({ servers }) => ({ perSecond: await measureCommitLimit(servers.postgresUrl, COMMIT_SECONDS), note: 'by pg from Node' }),
+    measure: commits(8),
   },
+  { id: 'L1 one', what: 'the same, one client', unit: 'commits/s', measure: commits(1) },
   { id: 'L2 one', what: 'calls over TCP, a line of JSON each way, one in flight', unit: 'calls/s', measure: loopback('tcp-1', 20_000) },
   { id: 'L2 64', what: 'the same, 64 in flight', unit: 'calls/s', measure: loopback('tcp-64', 100_000) },
   { id: 'L3 one', what: 'calls over our wire to the backend, one in flight', unit: 'calls/s', measure: (bench) => measureWire(bench, 1, 3_000) },
@@ -47,26 +57,34 @@ const LIMITS: readonly Limit[] = [
   { id: 'L4 bulk', what: 'BullMQ: jobs added 100 a call', unit: 'jobs/s', measure: bullmq('add-bulk', 50_000) },
   { id: 'L5 one', what: 'BullMQ: jobs processed, one at a time', unit: 'jobs/s', measure: bullmq('process-1', 10_000) },
   { id: 'L5 50', what: 'BullMQ: jobs processed, 50 at a time', unit: 'jobs/s', measure: bullmq('process-50', 30_000) },
+  { id: 'L5 idle', what: 'BullMQ: from adding a job to its processor, five a second, median', unit: 'ms', measure: measureIdleWake },
   { id: 'L6 one', what: 'POST on loopback by undici.request, one in flight', unit: 'calls/s', measure: loopback('http-1', 10_000) },
   { id: 'L6 50', what: 'the same, 50 in flight', unit: 'calls/s', measure: loopback('http-50', 40_000) },
 ];
 
 export const limits: Group = {
-  targets: LIMITS.map(({ id, what, unit }): Target => ({ id, what, unit, judged: 'value', better: 'higher', must: null, aim: null })),
+  targets: LIMITS.map(({ id, what, unit }): Target => ({ id, what, unit, judged: 'value', better: unit === 'ms' ? 'lower' : 'higher', must: null, aim: null })),
   async measure(bench, wanted): Promise<Sample[]> {
     const found = LIMITS.filter(({ id }) => wanted.has(id)).map((limit) => ({ ...limit, values: [] as number[], note: '' }));
     for (let nth = 1; nth <= bench.repetitions; nth += 1) {
       for (const limit of found) {
-        const { perSecond, note } = await limit.measure(bench);
-        limit.values.push(perSecond);
+        const { value, note } = await limit.measure(bench);
+        limit.values.push(value);
         limit.note = note;
         bench.keep(found);
-        bench.say(`    ${nth}/${bench.repetitions} ${limit.id}: ${round(perSecond)} ${limit.unit}; ${note}`);
+        bench.say(`    ${nth}/${bench.repetitions} ${limit.id}: ${round(value)} ${limit.unit}; ${note}`);
       }
     }
     return found;
   },
 };
+
+/** What a queue adds to the start of a lone run: added in one process here, and taken up in the same. */
+async function measureIdleWake(bench: Bench): Promise<Found> {
+  const runs = bench.isQuick ? 20 : 100;
+  const tookMs = await trickleOnPeer('bullmq-wake', { ...bench, runs, everyMs: 200 });
+  return { value: median(tookMs), note: `${runs} jobs, in one process` };
+}
 
 async function measureWire(bench: Bench, limit: number, wanted: number): Promise<Found> {
   const count = bench.isQuick ? wanted * QUICK_SHARE : wanted;
@@ -82,7 +100,7 @@ async function measureWire(bench: Bench, limit: number, wanted: number): Promise
       const before = process.cpuUsage();
       const { seconds, cpuSeconds } = await measure({ roots, memoryOf: [] }, () => inFlight(count, limit, call));
       const { user, system } = process.cpuUsage(before);
-      return { perSecond: count / seconds, note: describe({ client: (user + system) / 1_000_000, ...cpuSeconds }, count) };
+      return { value: count / seconds, note: describe({ client: (user + system) / 1_000_000, ...cpuSeconds }, count) };
     } finally {
       client.close();
     }
