@@ -60,6 +60,9 @@ export type Run = {
   readonly notices: readonly Notice[];
 };
 
+/** A system that is called, by its origin. */
+export type Target = { readonly id: string; readonly origin: string; readonly state: 'closed' | 'open' | 'half_open' | 'paused' };
+
 export type GraphNode = { readonly id: string; readonly config: Readonly<Record<string, unknown>> };
 export type Graph = { readonly nodes: readonly GraphNode[] };
 
