@@ -13,6 +13,7 @@ if (read.kind === 'invalid') {
   for (const problem of read.problems) process.stderr.write(`mail-gateway: ${problem}\n`);
   process.exit(1);
 }
+log.level = read.settings.logLevel;
 
 const stopping = new AbortController();
 const stopped = new Promise<void>((resolve) => stopping.signal.addEventListener('abort', () => resolve()));

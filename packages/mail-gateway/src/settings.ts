@@ -14,6 +14,7 @@ function urlOf(...protocols: string[]) {
 
 const settingsSchema = z.object({
   NODE_ENV: z.string().default('development'),
+  LOG_LEVEL: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']).default('info'),
   ONWARD_TEST_CLOCK: z.enum(['', '0', '1', 'true', 'false']).default(''),
   ONWARD_FAIL_POINTS: z.string().default(''),
   VALKEY_URL: urlOf('redis:', 'rediss:'),
@@ -33,6 +34,7 @@ export interface Settings {
   backend: { host: string; port: number; secret: string; timeoutMs: number };
   /** Messages handed to SMTP at the same time, and SMTP connections held at most. */
   concurrency: number;
+  logLevel: string;
   /** Read only with the test clock on. */
   failPoints: string;
 }
@@ -48,6 +50,7 @@ export function readSettings(env: NodeJS.ProcessEnv = process.env): { kind: 'set
     settings: {
       valkeyUrl: valid.VALKEY_URL,
       smtpUrl: valid.SMTP_URL,
+      logLevel: valid.LOG_LEVEL,
       backend: {
         host: valid.BACKEND_MICROSERVICE_TARGET_HOST,
         port: valid.BACKEND_MICROSERVICE_TARGET_PORT,

@@ -60,6 +60,7 @@ async function start(valkeyUrl = valkey.url): Promise<Gateway> {
     valkeyUrl,
     smtpUrl: smtp.url,
     concurrency: 2,
+    logLevel: 'silent',
     failPoints: '',
     backend: { host: '127.0.0.1', port: backend.port, secret: SECRET, timeoutMs: 5_000 },
   };

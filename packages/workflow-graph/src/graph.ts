@@ -1,3 +1,4 @@
+import { eventTypeSchema } from '@onward/contracts/event-type';
 import type { Json } from '@onward/contracts/json';
 import { uncertainPolicySchema } from '@onward/contracts/plan';
 import { z } from 'zod';
@@ -123,7 +124,7 @@ export const triggerConfigSchema = z.discriminatedUnion('type', [
   z.strictObject({ type: z.literal('manual') }),
   z.strictObject({
     type: z.literal('event'),
-    event: z.string().regex(/^[a-z][a-z0-9_.-]{0,99}$/i, 'must be an event type such as order.paid'),
+    event: eventTypeSchema,
     filter: conditionConfigSchema.optional(),
   }),
 ]);

@@ -15,7 +15,7 @@ export async function createWorkflow(
   { name, description, graph: sent, settings }: NewWorkflow,
 ): Promise<string> {
   const { graph, defects } = checkGraph(catalogue, sent, 'draft');
-  if (graph === null || defects.length > 0) throw refuseGraph(defects, 'The graph cannot be saved');
+  if (graph === null || defects.length > 0) throw refuseGraph(sent, defects, 'The graph cannot be saved');
   const id = newId();
   await change(source, 'INSERT INTO workflows (id, name, description, draft, draft_trigger, settings) VALUES ($1, $2, $3, $4, $5, $6)', [
     id,

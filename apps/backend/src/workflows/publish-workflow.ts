@@ -28,9 +28,9 @@ export function publishWorkflow(
     checkNotArchived(workflow);
     checkRevision(workflow, expectedRevision);
     const { graph, defects, warnings } = checkGraph(catalogue, workflow.draft, 'publish');
-    if (graph === null || defects.length > 0) throw refuseGraph(defects, 'The draft cannot be published');
+    if (graph === null || defects.length > 0) throw refuseGraph(workflow.draft, defects, 'The draft cannot be published');
     const misuses = await checkUses(tx, catalogue, graph);
-    if (misuses.length > 0) throw refuseGraph(misuses, 'The draft cannot be published');
+    if (misuses.length > 0) throw refuseGraph(workflow.draft, misuses, 'The draft cannot be published');
 
     const settings = readSettings(workflow.settings);
 

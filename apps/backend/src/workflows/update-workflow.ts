@@ -18,7 +18,7 @@ export async function updateWorkflow(
   expectedRevision: number | undefined,
 ): Promise<void> {
   const checked = sent === undefined ? undefined : checkGraph(catalogue, sent, 'draft');
-  if (checked && (checked.graph === null || checked.defects.length > 0)) throw refuseGraph(checked.defects, 'The graph cannot be saved');
+  if (checked && (checked.graph === null || checked.defects.length > 0)) throw refuseGraph(sent, checked.defects, 'The graph cannot be saved');
   await transact(source, async (tx) => {
     const workflow = await lockWorkflow(tx, id);
     checkNotArchived(workflow);

@@ -10,6 +10,7 @@ import { pageQuery } from '../http/page.js';
 import { archiveWorkflow, deleteWorkflow, pauseWorkflow, resumeWorkflow, unarchiveWorkflow } from './change-status.js';
 import { checkGraph } from './check-graph.js';
 import { createWorkflow } from './create-workflow.js';
+import { GRAPH_AS_JSON_SCHEMA } from './graph-as-json-schema.js';
 import { publishWorkflow } from './publish-workflow.js';
 import { readIfMatch } from '../http/read-if-match.js';
 import { uuidSchema } from '../http/uuid.js';
@@ -21,7 +22,7 @@ import { WORKFLOW_STATUSES, workflowSettingsSchema } from './workflow-settings.j
 const GRAPH_BODY = { kind: 'json', limitBytes: 2 * 1024 * 1024 } as const;
 
 /** Looked into by the rules of workflow-graph, which name every defect by node and edge, and not by the field rules of HTTP. */
-const graphSchema = z.unknown().meta({ description: 'A graph: { nodes, edges }' });
+const graphSchema = z.unknown().meta(GRAPH_AS_JSON_SCHEMA);
 const nameSchema = z.string().trim().min(1).max(200);
 const descriptionSchema = z.string().max(10_000);
 

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type BackendForTest, backendForTest } from '../backend-for-test.js';
@@ -76,6 +77,17 @@ describe('bodies', () => {
 
   it('bytes that are not UTF-8 are a 400', async () => {
     expect(await post(Buffer.from([0x22, 0xff, 0x22]))).toMatchObject({ status: 400, body: { detail: 'The body is not UTF-8' } });
+  });
+
+  it.each([
+    ['POST', '/workflows', { name: 'a' }, 'graph', 'is missing'],
+    ['POST', '/workflows', { name: 7, graph: {} }, 'name', 'must be a text'],
+    ['GET', '/runs?limit=many', undefined, 'limit', 'must be a number'],
+    ['GET', '/runs?limit=1.5', undefined, 'limit', 'must be a whole number'],
+    ['POST', '/runs', { workflowId: randomUUID(), contacts: ['ann@example.test'] }, 'contacts.0', 'must be an object'],
+    ['POST', '/runs', { workflowId: randomUUID(), contacts: [{ email: 'ann@example.test', nick: 'a' }] }, 'contacts.0.nick', 'is not known here'],
+  ])('%s %s with %j: the field that is wrong is named, in plain words', async (method, path, body, field, message) => {
+    expect(await backend.api(method, path, body)).toMatchObject({ status: 400, body: { errors: [{ path: field, message }] } });
   });
 
   it('no body where one is due is a 400', async () => {

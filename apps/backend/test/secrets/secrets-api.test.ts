@@ -168,9 +168,15 @@ describe('publishing', () => {
     const elsewhere = await make({ allowedOrigins: ['https://api.example.test:8443', 'http://api.example.test'] });
     const right = await make();
     const missing = await tryToPublish(named('nothing_such'));
-    expect(missing).toMatchObject({ status: 422, body: { errors: [{ node: 'call', path: `graph.${path}`, message: expect.stringMatching(/nothing_such/) }] } });
+    expect(missing).toMatchObject({
+      status: 422,
+      body: { errors: [{ node: 'call', path: `graph.nodes.1.${path}`, message: expect.stringMatching(/nothing_such/) }] },
+    });
     const forbidden = await tryToPublish(named(elsewhere.name));
-    expect(forbidden).toMatchObject({ status: 422, body: { errors: [{ node: 'call', path: `graph.${path}`, message: expect.stringMatching(/may not go/) }] } });
+    expect(forbidden).toMatchObject({
+      status: 422,
+      body: { errors: [{ node: 'call', path: `graph.nodes.1.${path}`, message: expect.stringMatching(/may not go/) }] },
+    });
     expect((await tryToPublish(named(right.name))).status).toBeLessThan(300);
     expect((await onward.api<Shown>('GET', `/secrets/${right.id}`)).body.usedBy).toMatchObject([{ status: 'active' }]);
   });
@@ -184,7 +190,7 @@ describe('publishing', () => {
   ])('%s is refused: a secret is named plainly', async (text) => {
     expect(await tryToPublish({ headers: { 'X-Key': text } })).toMatchObject({
       status: 422,
-      body: { errors: [{ node: 'call', path: 'graph.config.with.headers.X-Key', message: expect.stringMatching(/plainly/) }] },
+      body: { errors: [{ node: 'call', path: 'graph.nodes.1.config.with.headers.X-Key', message: expect.stringMatching(/plainly/) }] },
     });
   });
 
@@ -192,7 +198,7 @@ describe('publishing', () => {
     const { name } = await make();
     expect(await tryToPublish({ url: `https://{{ secrets.${name} }}.example.test/` })).toMatchObject({
       status: 422,
-      body: { errors: [{ path: 'graph.config.with.url' }] },
+      body: { errors: [{ path: 'graph.nodes.1.config.with.url' }] },
     });
   });
 });

@@ -1,4 +1,5 @@
 import { maskCredentials } from '@onward/contracts/credential-names';
+import { eventTypeSchema } from '@onward/contracts/event-type';
 import { jsonSchema, instantSchema } from '@onward/contracts/json';
 import { Body, Controller, Get, HttpCode, HttpStatus, Inject, Param, Post, Query, Res } from '@nestjs/common';
 import { ApiOperation, ApiTags } from '@nestjs/swagger';
@@ -28,7 +29,7 @@ const eventBody = z.strictObject({
     .max(200)
     .regex(/^[\x21-\x7e]+$/, 'must be visible ASCII without spaces')
     .optional(),
-  type: z.string().regex(/^[a-z][a-z0-9_.-]{0,99}$/i, 'must be an event type such as order.paid'),
+  type: eventTypeSchema,
   contact: contactSchema.optional(),
   payload: z.record(z.string().max(200), jsonSchema).default({}),
   occurredAt: instantSchema.optional(),
