@@ -1,6 +1,7 @@
 import { failed } from '@onward/contracts/outcome';
 import type { AttemptReply, ReplyOf, RequestOf } from '@onward/contracts/patterns';
 import type { Attempt } from '../runs/attempt.entity.js';
+import type { Version } from '../workflows/read-version.js';
 import { attemptsOf, type Checkpoint, placeOf, refused, rests, type StepRef, writeAttempt } from './checkpoint.js';
 import { endRun } from './end-run.js';
 import { leaveAttempt } from './leave-attempt.js';
@@ -27,10 +28,7 @@ export async function createAttempt(checkpoint: Checkpoint, request: Request, ki
   const begun = attempts.find(({ n }) => n === run.n);
   const type = version.compiled.node(run.node)?.type ?? 'unknown';
   const attempt = begun ? reopen(checkpoint, begun) : blank(checkpoint, run.seq, run.node, type, run.n);
-  const tally = tallyBefore(attempts, run.n);
-  const opened = isLeftSending(checkpoint, attempt)
-    ? withOutcome(attempt, { ...failed('process_died', LEFT), kind: 'uncertain' }, version.planNode(run.node), tally, checkpoint.now)
-    : attempt;
+  const opened = asLeft(checkpoint, version, attempt, attempts);
   if (run.isCancelAsked) {
     // Nothing new is begun; what was left without an outcome is recorded as such.
     if (begun && opened !== attempt) writeAttempt(checkpoint, opened);
@@ -44,8 +42,10 @@ export async function createAttempt(checkpoint: Checkpoint, request: Request, ki
 
 const LEFT = 'The worker ended between sending and recording; the target may or may not have acted';
 
-function isLeftSending({ run }: Checkpoint, attempt: Attempt): boolean {
-  return attempt.status === 'sending' && attempt.epoch < run.epoch;
+/** The attempt as the claim before this one left it: `uncertain` where it was being sent. */
+export function asLeft({ run, now }: Checkpoint, version: Version, attempt: Attempt, attempts: readonly Attempt[]): Attempt {
+  if (attempt.status !== 'sending' || attempt.epoch >= run.epoch) return attempt;
+  return withOutcome(attempt, { ...failed('process_died', LEFT), kind: 'uncertain' }, version.planNode(attempt.node), tallyBefore(attempts, attempt.n), now);
 }
 
 function reopen({ run }: Checkpoint, attempt: Attempt): Attempt {

@@ -3,7 +3,7 @@ import type { Json } from '@onward/contracts/json';
 import { type Following, enter, follow } from '@onward/workflow-graph/interpret';
 import type { Attempt } from '../runs/attempt.entity.js';
 import type { Version } from '../workflows/read-version.js';
-import { type Checkpoint, changeRun, writeAttempt } from './checkpoint.js';
+import { attemptsOf, type Checkpoint, changeRun, writeAttempt } from './checkpoint.js';
 import { endRun } from './end-run.js';
 import { readScope } from './read-scope.js';
 import type { RuntimeKit } from './runtime-kit.js';
@@ -18,7 +18,7 @@ export async function leaveNode(checkpoint: Checkpoint, version: Version, port: 
   const { node, seq } = checkpoint.run;
   const following = follow(version.compiled, node, port, await scopeFor(checkpoint, version, version.compiled.edgeFrom(node, port)), options(kit, seq + 1));
   if (following.passed.length === 0 && following.at.kind === 'failed' && following.at.node === node) return endStranded(checkpoint, following.at.failure, kit);
-  arrive(checkpoint, version, following, seq + 1, kit);
+  await arrive(checkpoint, version, following, seq + 1, kit);
 }
 
 /** Begins at the node the run stands on: the trigger at the start, or wherever a replay took it up. Nothing happens on a node that acts. */
@@ -26,7 +26,7 @@ export async function enterNode(checkpoint: Checkpoint, version: Version, kit: R
   const { node, seq } = checkpoint.run;
   const first = version.compiled.node(node)?.type === 'trigger' ? version.compiled.edgeFrom(node, 'next') : node;
   const following = enter(version.compiled, node, await scopeFor(checkpoint, version, first), options(kit, seq));
-  arrive(checkpoint, version, following, seq, kit);
+  await arrive(checkpoint, version, following, seq, kit);
 }
 
 function options(kit: RuntimeKit, startSeq: number) {
@@ -40,7 +40,7 @@ async function scopeFor(checkpoint: Checkpoint, version: Version, first: string 
   return isPlain ? {} : (await readScope(checkpoint, { outputs: version.waysReadOutputs })).scope;
 }
 
-function arrive(checkpoint: Checkpoint, version: Version, { passed, at }: Following, startSeq: number, kit: RuntimeKit): void {
+async function arrive(checkpoint: Checkpoint, version: Version, { passed, at }: Following, startSeq: number, kit: RuntimeKit): Promise<void> {
   passed.forEach((pass, index) => {
     writeAttempt(checkpoint, {
       ...blank(checkpoint, startSeq + index, pass.node, pass.type),
@@ -66,22 +66,30 @@ function arrive(checkpoint: Checkpoint, version: Version, { passed, at }: Follow
   if (at.kind === 'failed') return failHere(checkpoint, version, at.failure, kit);
   if (at.kind === 'cap' || nextSeq > kit.settings.maxStepsPerRun) {
     const message = `The run reached ${kit.settings.maxStepsPerRun} steps at "${at.node}", as many as a run may take (AUTOMATIONS_MAX_STEPS_PER_RUN)`;
-    failHere(checkpoint, version, failed('step_cap', message).failure, kit);
+    await failHere(checkpoint, version, failed('step_cap', message).failure, kit);
   }
 }
 
-/** Ends the run failed on the step it stands on, recorded as an attempt of that step. */
-export function failHere(checkpoint: Checkpoint, version: Version, failure: Failure, kit: RuntimeKit): void {
+/**
+ * Ends the run failed on the step it stands on, recorded as an attempt of that step. What an attempt of it came to stands; there the failure is only
+ * noted beside it.
+ */
+export async function failHere(checkpoint: Checkpoint, version: Version, failure: Failure, kit: RuntimeKit): Promise<void> {
   const { node, seq, n } = checkpoint.run;
-  const begun = checkpoint.read.get(seq)?.find((attempt) => attempt.n === n);
-  writeAttempt(checkpoint, {
-    ...(begun ?? blank(checkpoint, seq, node, version.compiled.node(node)?.type ?? 'unknown', n)),
-    status: 'failed',
-    verb: 'fail',
-    port: null,
-    failure,
-    endedAt: checkpoint.now,
-  });
+  const begun = (await attemptsOf(checkpoint, seq)).find((attempt) => attempt.n === n);
+  if (begun && begun.status !== 'open' && begun.status !== 'not_sent') {
+    const isLeft = begun.status === 'sending';
+    writeAttempt(checkpoint, { ...begun, failure, ...(isLeft && { status: 'uncertain', endedAt: checkpoint.now }) });
+  } else {
+    writeAttempt(checkpoint, {
+      ...(begun ?? blank(checkpoint, seq, node, version.compiled.node(node)?.type ?? 'unknown', n)),
+      status: 'failed',
+      verb: 'fail',
+      port: null,
+      failure,
+      endedAt: checkpoint.now,
+    });
+  }
   endRun(checkpoint, { move: 'fail', failure }, kit);
 }
 

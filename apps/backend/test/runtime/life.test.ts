@@ -240,6 +240,36 @@ describe('what a run was started with', () => {
     expect(body.history.at(-1)?.failure?.message).toContain('was deleted');
   });
 
+  test('a step done before its contact was deleted stays done, and the run fails on the next one', async () => {
+    const { runId, contactId } = await startRun(onward, await publish(onward, line(tag('a'), tag('b'))));
+    await worker.begin(runId, 1);
+    await onward.api('DELETE', `/contacts/${contactId}`);
+    const { replies } = await worker.begin(runId, 2);
+    expect(replies[1]).toMatchObject({ kind: 'rests', state: 'failed' });
+    expect((await onward.api<{ why: string }>('GET', `/runs/${runId}`)).body.why).toBe('failed at b: contact_deleted');
+    expect(await worker.attempts(runId)).toMatchObject([
+      { seq: 1, node: 'start' },
+      { seq: 2, node: 'a', status: 'done', output: { changed: true }, failure: null },
+      { seq: 3, node: 'b', status: 'failed', failure: { code: 'contact_deleted' } },
+    ]);
+  });
+
+  test('a request that may have left before its contact was deleted is uncertain and not failed', async () => {
+    const { runId, contactId } = await startRun(onward, await publish(onward, line(send('call'), tag('b'))));
+    await worker.begin(runId, 1);
+    await onward.api('DELETE', `/contacts/${contactId}`);
+    const { replies } = await worker.begin(runId, 2);
+    expect(replies[1]).toMatchObject({ kind: 'rests', state: 'retrying' });
+    expect((await worker.attempts(runId)).slice(1)).toMatchObject([{ node: 'call', n: 1, status: 'uncertain', failure: { code: 'process_died' } }]);
+  });
+
+  test('a request handed over by a frame that comes twice is handed over again, though its contact was deleted in between', async () => {
+    const { runId, contactId } = await startRun(onward, await publish(onward, line(send('call'))));
+    await worker.begin(runId, 1);
+    await onward.api('DELETE', `/contacts/${contactId}`);
+    expect((await worker.begin(runId, 1)).replies.at(-1)).toMatchObject({ kind: 'send' });
+  });
+
   test('F20: a type this version does not know is passed along its first edge, marked, counted and shown', async () => {
     const workflowId = await publish(onward, line(tag('a'), tag('b')));
     await change(onward.source, `UPDATE workflow_versions SET graph = jsonb_set(graph, '{nodes,1,type}', '"SEND_FAX"') WHERE workflow_id = $1`, [workflowId]);
