@@ -180,3 +180,13 @@ test('a run that is cancelled after its worker died does not say for ever that i
   await lapse(runId);
   expect((await worker.attempts(runId)).at(-1)).toMatchObject({ node: 'call', status: 'uncertain', failure: { code: 'process_died' } });
 });
+
+test('nor does one that is cancelled after its lease has lapsed', async () => {
+  const { runId } = await startRun(onward, await publish(onward, line(send('call'))));
+  await worker.begin(runId);
+  await lapse(runId);
+  expect(await worker.run(runId)).toMatchObject({ state: 'pending' });
+  await onward.api('POST', `/runs/${runId}/cancel`);
+  expect(await worker.run(runId)).toMatchObject({ state: 'cancelled' });
+  expect((await worker.attempts(runId)).at(-1)).toMatchObject({ node: 'call', status: 'uncertain', failure: { code: 'process_died' } });
+});
