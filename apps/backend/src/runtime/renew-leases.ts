@@ -26,26 +26,32 @@ export async function renewLeases(source: DataSource, items: readonly FrameItem[
     const parsed = RUNTIME_PATTERNS['automation.runtime.run.prepare'].request.safeParse(item.data);
     if (parsed.success && 'renew' in parsed.data) asked.set(item, parsed.data);
   }
-  const renewed = await rows<{ id: string; isRenewed: boolean }>(
+  const renewed = await rows<{ id: string; claimId: string; epoch: number; isRenewed: boolean }>(
     source,
     `WITH asked AS (SELECT * FROM jsonb_to_recordset($1::jsonb) AS one ("runId" uuid, "claimId" uuid, epoch integer)),
           mine AS (
-            SELECT runs.id FROM runs JOIN asked ON runs.id = asked."runId" AND runs.claim_id = asked."claimId" AND runs.epoch = asked.epoch
+            SELECT runs.id, claim_id, runs.epoch FROM runs JOIN asked ON runs.id = asked."runId" AND runs.claim_id = asked."claimId" AND runs.epoch = asked.epoch
             WHERE ${whereCan('advance')}),
           renewed AS (
             UPDATE runs SET lease_until = clock_timestamp() + $2 * interval '1 millisecond'
             WHERE id IN (SELECT id FROM runs WHERE id IN (SELECT id FROM mine) ORDER BY id FOR NO KEY UPDATE SKIP LOCKED)
               AND (id, claim_id, epoch) IN (SELECT "runId", "claimId", epoch FROM asked) AND ${whereCan('advance')}
             RETURNING id)
-     SELECT mine.id, renewed.id IS NOT NULL AS "isRenewed" FROM mine LEFT JOIN renewed USING (id)`,
+     SELECT mine.id, mine.claim_id AS "claimId", mine.epoch, renewed.id IS NOT NULL AS "isRenewed" FROM mine LEFT JOIN renewed USING (id)`,
     [JSON.stringify([...asked.values()]), leaseMs],
   );
-  const found = new Map(renewed.map((run) => [run.id, run]));
+  // By claim and epoch, not by run alone: a worker may hold an older claim of it beside the live one.
+  const found = new Map(renewed.map((run) => [keyOf({ ...run, runId: run.id }), run]));
   return new Map(
     items.map((item): [FrameItem, Renewed] => {
-      const run = found.get(asked.get(item)?.runId ?? '');
+      const renewal = asked.get(item);
+      const run = renewal && found.get(keyOf(renewal));
       if (!run) return [item, { reply: refused('stale_epoch') }];
       return [item, run.isRenewed ? { reply: { kind: 'renewed', leaseMs } } : { error: BUSY }];
     }),
   );
+}
+
+function keyOf({ runId, claimId, epoch }: Pick<Renewal, 'runId' | 'claimId' | 'epoch'>): string {
+  return `${runId}|${claimId}|${epoch}`;
 }

@@ -5,7 +5,7 @@ import { Queues } from '../../src/operations/queues.js';
 import { RuntimeKit } from '../../src/runtime/runtime-kit.js';
 import { lapseRuns } from '../../src/sweeper/lapse-runs.js';
 import { type BackendForTest, backendForTest } from '../backend-for-test.js';
-import { HandWorker, line, publish, send, startRun, tag, wait } from './hand-worker.js';
+import { type HandItem, HandWorker, line, publish, send, startRun, tag, wait } from './hand-worker.js';
 
 let onward: BackendForTest;
 let worker: HandWorker;
@@ -57,6 +57,14 @@ test('a workflow paused while a call waits for its run is found paused when the 
   });
   expect(await advancing).toMatchObject({ kind: 'rests', state: 'pending' });
   expect(await worker.run(runId)).toMatchObject({ node: 'b', isHeld: true });
+});
+
+test('an older claim that is renewed beside the live one of the same run is refused', async () => {
+  const { runId } = await startRun(onward, await publish(onward, line(tag('a'))));
+  const ref = await worker.wakeUp(runId);
+  for (const callId of [1, 2]) await worker.call('prepare', { ...ref, callId });
+  const answers = await worker.frameOf(0, ...[1, 2].map((epoch): HandItem[] => [['prepare', { ...ref, renew: true, epoch }]]));
+  expect(answers.map(({ replies }) => replies)).toEqual([[{ kind: 'refused', reason: 'stale_epoch' }], [{ kind: 'renewed', leaseMs: 60_000 }]]);
 });
 
 test('a wake-up of another claim is out of date, and one of a run that does not exist is refused', async () => {
