@@ -8,7 +8,8 @@ import { canMove } from '../runtime/moves.js';
 export type Cancelled = 'now' | 'after_step' | 'before';
 
 /**
- * Cancels a run: at once while it rests, what its worker left being sent recorded as uncertain; after the step in hand while it is being moved. A step that finishes never overwrites it.
+ * Cancels a run: at once while it rests, after the step in hand while it is being moved. A step that finishes never overwrites it. What a worker that died
+ * left being sent is recorded as uncertain.
  * Cancelling twice changes nothing; a run that ended otherwise is a conflict.
  */
 export async function cancelRun(checkpoint: Checkpoint, bus: EventBus): Promise<Cancelled> {
