@@ -62,7 +62,10 @@ async function checkBelonging(query: Installation['query']): Promise<string[]> {
   return found.map(({ what, id }) => `${what} stands alone: ${id}`);
 }
 
-/** Invariants 3, 4 and 6: one closing attempt a step, no gap, epochs that never fall, at most 3 failed. */
+const ENDED: ReadonlySet<string> = new Set(['succeeded', 'failed', 'dead_lettered', 'cancelled']);
+const UNDER_WAY: ReadonlySet<string> = new Set(['open', 'sending']);
+
+/** Invariants 3, 4 and 6: one closing attempt a step, no gap, epochs that never fall, at most 3 failed; nothing goes on behind a step or an end. */
 function checkSteps(run: RunRow, attempts: readonly AttemptRow[]): string[] {
   const breaches: string[] = [];
   const steps = [...new Set(attempts.map(({ seq }) => seq))];
@@ -73,6 +76,9 @@ function checkSteps(run: RunRow, attempts: readonly AttemptRow[]): string[] {
   for (const attempt of attempts) {
     if (attempt.epoch < epoch) breaches.push(`run ${run.id}: step ${attempt.seq} was committed by epoch ${attempt.epoch} after ${epoch}`);
     epoch = attempt.epoch;
+  }
+  for (const { seq, status } of attempts) {
+    if (UNDER_WAY.has(status) && (ENDED.has(run.state) || seq < run.seq)) breaches.push(`run ${run.id}: step ${seq} is ${status} for ever`);
   }
   for (const seq of steps) {
     const tries = attempts.filter((attempt) => attempt.seq === seq);

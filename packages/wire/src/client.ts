@@ -2,17 +2,19 @@
  * The authenticated way from a worker or a gateway to the backend: every pattern of the contracts as a typed call.
  *
  * A call is sent again, signed anew, 0.2-2 s apart, while its connection breaks, cannot be made, or the backend answers `draining` or
- * `unavailable`; until its deadline. So the backend may see one call several times and must answer a repeat from what it
+ * `unavailable`, or refuses a signature that has grown old on the way; until its deadline. So the backend may see one call several times and must answer a repeat from what it
  * recorded. An answer that sending again cannot cure throws RpcFault at once; a passed deadline throws RpcTimeout; a call that was
  * aborted throws the reason of its signal. Each of them means that the outcome is unknown.
  *
  * Not promised: any order among calls, and that a call that threw has not been carried out.
  */
 import { PATTERNS, type Pattern, type PatternReply, type PatternRequest } from '@onward/contracts/frame';
+import type { ErrorCode } from '@onward/contracts/errors';
 import { RPC_TIMEOUT_MS } from '@onward/contracts/patterns';
 import { CodecError, stringify } from './codec.js';
 import { Connection, type Sent } from './connection.js';
 import { ClientClosed, PASSING, RpcFault, RpcTimeout } from './faults.js';
+import { WINDOW_MS } from './nonce-memory.js';
 import { type Interruption, Patience } from './patience.js';
 import { encodePacket, sign } from './signing.js';
 
@@ -77,9 +79,10 @@ export class BackendClient {
     let lastReason: string | null = null;
     try {
       for (let sending = 1; ; sending++) {
+        const signedAt = Date.now();
         const sent = await this.#send(pattern, body, patience);
         if (sent.kind === 'reply') return checkedReply(pattern, sent.reply);
-        if (sent.kind === 'error' && !PASSING.has(sent.error.code)) throw new RpcFault(pattern, sent.error.code, sent.error.detail);
+        if (sent.kind === 'error' && !isPassing(sent.error.code, Date.now() - signedAt)) throw new RpcFault(pattern, sent.error.code, sent.error.detail);
         if (sent.kind === 'error') lastReason = `${sent.error.code}: ${sent.error.detail}`;
         else if (sent.kind === 'broken') lastReason = sent.why;
         else throw thrownFor(sent, { pattern, timeoutMs, lastReason });
@@ -201,6 +204,14 @@ export class BackendClient {
     this.#isDown = false;
     this.#target.log?.info({ host: this.#target.host, port: this.#target.port }, 'the backend is reached again');
   }
+}
+
+/**
+ * Will it pass when the call is sent again, signed anew? A signature is taken for 30 s only, and a call that lay before a backend that stood still is refused
+ * for nothing but its age.
+ */
+function isPassing(code: ErrorCode, sinceSignedMs: number): boolean {
+  return PASSING.has(code) || (code === 'unauthenticated' && sinceSignedMs > WINDOW_MS / 2);
 }
 
 /** Grows to 2 s; the jitter keeps callers that broke together from coming back together. */

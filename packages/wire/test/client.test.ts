@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { connect } from 'node:net';
-import { afterEach, describe, expect, test } from 'vitest';
+import { afterEach, describe, expect, test, vi } from 'vitest';
 import { BackendClient, type BackendTarget } from '../src/client.js';
 import { MessageReader } from '../src/codec.js';
 import { ClientClosed, RpcFault, RpcTimeout } from '../src/faults.js';
@@ -182,6 +182,20 @@ describe('a call is sent again', () => {
     });
     expect(await clientOf(server).call(BEGIN, REF)).toEqual(SKIP);
     expect(server.connections).toBe(faults.length + 1);
+  });
+
+  test('when its signature grew too old at a backend that stood still, and not for a secret that is wrong', async () => {
+    vi.useFakeTimers({ toFake: ['Date'] });
+    ends.push(() => void vi.useRealTimers());
+    let sendings = 0;
+    const server = await serve((call) => {
+      sendings += 1;
+      if (sendings > 1) return call.answer({ reply: SKIP });
+      vi.setSystemTime(Date.now() + 31_000);
+      call.answer({ error: { code: 'unauthenticated', detail: '' } });
+    });
+    expect(await clientOf(server).call(BEGIN, REF)).toEqual(SKIP);
+    expect(sendings).toBe(2);
   });
 
   test('with a signature of its own each time', async () => {

@@ -17,6 +17,7 @@ import type { Logger } from 'pino';
 import { createGroupCommit } from '../database/group-commit.js';
 import type { Outbox, PlannedWakeUp, Teller } from '../database/outbox.js';
 import { SETTINGS, type Settings } from '../settings.js';
+import { countEntries } from './count-entries.js';
 import { LOGGER } from './logger.js';
 import { Turns } from './turns.js';
 
@@ -32,8 +33,6 @@ const SHARE = 1_000;
 const FEW = 10;
 /** While runs wait in their rows for room, so many claims make it worth while to top the queue up. */
 const CLAIMS_THAT_MAKE_ROOM = 200;
-/** BullMQ keeps an entry with a priority under the score: priority, times this, plus a counter below this (bullmq 6, includes/getPriorityScore). */
-const SCORES_PER_PRIORITY = 2 ** 32;
 /** How old the count of entries may be; while it says that the queue is long it is read more often, so that it is topped up in time. */
 const DEPTH_EVERY_MS = 1_000;
 const LONG_DEPTH_EVERY_MS = 200;
@@ -56,6 +55,8 @@ export class Queues implements Teller, OnApplicationShutdown {
   /** Entries on their way to the queue: a count read meanwhile may miss them. */
   private adding = { waiting: 0, delayed: 0 };
   private readonly turns = new Turns();
+  /** What is delayed stands in turn too once it is due, behind what was planned with it and not behind what is due now; begun anew with each count. */
+  private readonly delayedTurns = new Turns();
   /** Was a run left in its row for want of room since the sweeper looked last? Then it is to look again before its time. */
   private isBehind = false;
   private claims = 0;
@@ -102,7 +103,9 @@ export class Queues implements Teller, OnApplicationShutdown {
     const added = { waiting: wakeUps.length - delayed, delayed };
     this.depth = sum(this.depth, added);
     this.adding = sum(this.adding, added);
-    const isAdded = await this.add(wakeUps.map((wakeUp) => ({ ...wakeUp, turn: wakeUp.delayMs > 0 ? 0 : this.turns.take(wakeUp.workflowId) })));
+    const isAdded = await this.add(
+      wakeUps.map((wakeUp) => ({ ...wakeUp, turn: (wakeUp.delayMs > 0 ? this.delayedTurns : this.turns).take(wakeUp.workflowId) })),
+    );
     this.adding = sum(this.adding, { waiting: -added.waiting, delayed: -added.delayed });
     if (!isAdded) this.noteAway();
     return isAdded ? wakeUps.length : 0;
@@ -219,22 +222,21 @@ export class Queues implements Teller, OnApplicationShutdown {
     const isLong = Number.isFinite(this.depth.waiting) && (this.isBehind || this.depth.delayed >= LONG_QUEUE);
     if (!isAnew && performance.now() - this.depthReadAt < (isLong ? LONG_DEPTH_EVERY_MS : DEPTH_EVERY_MS)) return this.reading ?? Promise.resolve();
     this.depthReadAt = performance.now();
-    this.reading = this.countEntries().finally(() => {
+    this.reading = this.count().finally(() => {
       this.reading = undefined;
     });
     return this.reading;
   }
 
-  private async countEntries(): Promise<void> {
-    const inTurn = this.automations.toKey('prioritized');
-    const seen = await this.quietly(() =>
-      Promise.all([this.automations.getJobCounts('wait', 'prioritized', 'delayed'), this.producer.zrange(inTurn, 0, 0, 'WITHSCORES')]),
-    );
+  private async count(): Promise<void> {
+    const seen = await this.quietly(() => countEntries(this.automations, this.producer));
     if (!seen) return this.noteAway();
-    const [{ wait = 0, prioritized = 0, delayed = 0 }, [, score]] = seen;
-    if (score !== undefined) this.turns.note(Math.floor(Number(score) / SCORES_PER_PRIORITY));
-    else if (wait + this.adding.waiting === 0) this.turns.note(null);
-    this.depth = sum({ waiting: wait + prioritized, delayed }, this.adding);
+    const { turns, ...standing } = seen;
+    const areOnTheWay = this.adding.waiting > 0;
+    if (turns) this.turns.note(areOnTheWay ? { ...turns, last: Number.POSITIVE_INFINITY } : turns);
+    else if (!areOnTheWay) this.turns.note(null);
+    this.delayedTurns.note(null);
+    this.depth = sum(standing, this.adding);
   }
 
   private noteAway(): void {

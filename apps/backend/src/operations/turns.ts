@@ -24,14 +24,17 @@ export class Turns {
     return Math.min(turn, LAST_TURN);
   }
 
-  /** What the queue was seen to hand out next; `null`: nothing stands in turn, and all begin anew. */
-  note(first: number | null): void {
-    if (first === null) {
-      this.current = 0;
+  /**
+   * The first and the last turn that were seen on the queue; `null`: nothing stands in turn, and all begin anew. So they do behind the turns known here:
+   * another backend has seen the queue run empty, and this one has not.
+   */
+  note(seen: { first: number; last: number } | null): void {
+    if (seen === null || seen.last < this.current) {
+      this.current = seen?.first ?? 0;
       this.last.clear();
       return;
     }
-    this.current = Math.max(this.current, first);
+    this.current = Math.max(this.current, seen.first);
     for (const [workflowId, last] of this.last) if (last < this.current) this.last.delete(workflowId);
   }
 

@@ -212,7 +212,7 @@ export class FrameRunner {
     await transactAndTell(this.source, this.queues, async (tx) => {
       const checkpoint = await lockRun(tx, runId);
       if (!checkpoint || checkpoint.run.claimId !== first.data['claimId'] || isEnded(checkpoint.run.state)) return;
-      countFailedClaim(checkpoint, this.kit);
+      await countFailedClaim(checkpoint, this.kit);
       await saveCheckpoints(tx, [checkpoint]);
     });
   }

@@ -96,13 +96,14 @@ async function takeOver(checkpoint: Checkpoint, handOut: HandOut, kit: RuntimeKi
 }
 
 /** A claim failed by a fault of ours: counted, and once too often the run is given up where it stands. */
-export function countFailedClaim(checkpoint: Checkpoint, kit: RuntimeKit): void {
+export async function countFailedClaim(checkpoint: Checkpoint, kit: RuntimeKit): Promise<void> {
   const takeovers = checkpoint.run.takeovers + 1;
   changeRun(checkpoint, { takeovers });
   if (takeovers < MAX_TAKEOVERS) return;
   if (checkpoint.run.state !== 'running') {
     changeRun(checkpoint, { state: stateAfter(checkpoint.run.state, 'claim'), epoch: checkpoint.run.epoch + 1, dueAt: null, leaseUntil: checkpoint.realNow });
   }
+  await leaveAttempt(checkpoint);
   buryPoison(checkpoint, kit);
 }
 

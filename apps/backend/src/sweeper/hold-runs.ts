@@ -41,7 +41,7 @@ export async function letGoOfRuns(tx: Tx): Promise<number> {
     tx,
     `SELECT id, least($2, floor($1 * coalesce(extract(epoch FROM clock_timestamp() - let_go_at), 5)))::int AS share
      FROM workflows WHERE status <> 'paused' AND EXISTS (SELECT 1 FROM runs WHERE workflow_id = workflows.id AND is_held)
-     ORDER BY id FOR UPDATE SKIP LOCKED`,
+     ORDER BY id FOR NO KEY UPDATE SKIP LOCKED`,
     [LET_GO_PER_SECOND, LET_GO_AT_ONCE],
   );
   let count = 0;

@@ -30,9 +30,12 @@ export class Sweeper implements OnApplicationBootstrap, OnModuleDestroy {
   private timer: NodeJS.Timeout | undefined;
   private passing: Promise<void> | undefined;
   private isStopped = false;
-  /** Since when the database has been there without a break; before a lease has gone by since then, nothing lapses. */
+  /** Since when the database has been there, and this process awake, without a break; before a lease has gone by since then, nothing lapses. */
   private presentSince = Date.now();
   private isPresent = true;
+  /** When this process was last seen to run, by the wall clock. */
+  private awakeAt = Date.now();
+  private watch: NodeJS.Timeout | undefined;
   /** When the next full pass is due, by `performance.now()`; between two the queue is topped up while due runs wait for room. */
   private nextPassAt = 0;
   private timerAt = Number.POSITIVE_INFINITY;
@@ -47,7 +50,8 @@ export class Sweeper implements OnApplicationBootstrap, OnModuleDestroy {
   ) {}
 
   onApplicationBootstrap(): void {
-    this.presentSince = Date.now();
+    this.awakeAt = this.presentSince = Date.now();
+    this.watch = setInterval(() => this.noteAwake(), this.kit.settings.leaseMs / 10).unref();
     this.queues.whenRoom((isNow) => this.hurry(isNow));
     this.tick();
   }
@@ -55,6 +59,7 @@ export class Sweeper implements OnApplicationBootstrap, OnModuleDestroy {
   async onModuleDestroy(): Promise<void> {
     this.isStopped = true;
     clearTimeout(this.timer);
+    clearInterval(this.watch);
     await this.passing;
   }
 
@@ -116,13 +121,23 @@ export class Sweeper implements OnApplicationBootstrap, OnModuleDestroy {
     this.isPresent = isPresent;
   }
 
+  /** Whoever was stopped, or ran on a machine that was, has heard no renewal meanwhile: as if the database had been away. */
+  private noteAwake(): void {
+    const now = Date.now();
+    if (now - this.awakeAt > this.kit.settings.leaseMs / 2) this.presentSince = now;
+    this.awakeAt = now;
+  }
+
+  private canLapse(): boolean {
+    this.noteAwake();
+    return !this.isStopped && this.isPresent && Date.now() - this.presentSince >= this.kit.settings.leaseMs;
+  }
+
   private duties(isFull: boolean): Record<string, () => Promise<unknown>> {
-    const { leaseMs } = this.kit.settings;
     const tell = <Result>(work: (tx: Tx) => Promise<Result>) => transactAndTell(this.source, this.queues, work);
     return {
       lapse: async () => {
-        if (!this.isPresent || Date.now() - this.presentSince < leaseMs) return;
-        for (let lapsed = LAPSE_BATCH; lapsed === LAPSE_BATCH && !this.isStopped; ) {
+        for (let lapsed = LAPSE_BATCH; lapsed === LAPSE_BATCH && this.canLapse(); ) {
           lapsed = await tell((tx) => lapseRuns(tx, this.kit));
           if (lapsed > 0) this.log.info({ lapsed }, 'leases lapsed; the runs are due again');
         }

@@ -14,10 +14,10 @@ test('the runs of one workflow come one turn after the other, and each workflow 
 test('a run of a workflow that has none on the queue comes at the turn the queue has come to, and gains nothing by having been away', () => {
   const turns = new Turns();
   take(turns, 'crowd', 1_000);
-  turns.note(400);
+  turns.note({ first: 400, last: 999 });
   expect(turns.ahead('crowd')).toBe(600);
   expect(take(turns, 'other', 2)).toEqual([400, 401]);
-  turns.note(900);
+  turns.note({ first: 900, last: 999 });
   expect(turns.take('other')).toBe(900);
   expect(turns.take('crowd')).toBe(1_000);
 });
@@ -30,7 +30,7 @@ test('those who come again and again do not keep a crowd waiting for ever: each 
   for (let nth = 0; nth < 300; nth += 1) entries.push({ turn: turns.take(`w${nth}`), workflowId: `w${nth}` });
   while (entries.some(({ workflowId }) => workflowId === 'crowd') && handedOut.length < 20_000) {
     const first = entries.reduce((least, one) => (one.turn < least.turn ? one : least));
-    turns.note(first.turn);
+    turns.note({ first: first.turn, last: Math.max(...entries.map(({ turn }) => turn)) });
     entries.splice(entries.indexOf(first), 1);
     handedOut.push(first.workflowId);
     if (first.workflowId !== 'crowd') entries.push({ turn: turns.take(first.workflowId), workflowId: first.workflowId });
@@ -38,9 +38,29 @@ test('those who come again and again do not keep a crowd waiting for ever: each 
   expect(handedOut.filter((id) => id === 'crowd')).toHaveLength(50);
 });
 
+test('turns begin anew where those on the queue stand, when another backend saw it run empty and this one did not', () => {
+  const turns = new Turns();
+  take(turns, 'crowd', 1_000);
+  turns.note({ first: 900, last: 999 });
+  turns.take('other');
+  // The other backend has begun at 0 and given 500 turns, of which 20 are over.
+  turns.note({ first: 20, last: 499 });
+  expect(turns.ahead('crowd')).toBe(0);
+  expect(take(turns, 'other', 2)).toEqual([20, 21]);
+});
+
+test('a run that comes back to the queue at an old turn draws nobody after it', () => {
+  const turns = new Turns();
+  take(turns, 'crowd', 1_000);
+  turns.note({ first: 900, last: 999 });
+  turns.note({ first: 3, last: 999 });
+  expect(turns.take('other')).toBe(900);
+  expect(turns.take('crowd')).toBe(1_000);
+});
+
 test('turns begin anew once nothing stands in turn, and none is given past the last there is', () => {
   const turns = new Turns();
-  turns.note(2 ** 21 - 2);
+  turns.note({ first: 2 ** 21 - 2, last: 2 ** 21 - 2 });
   expect(turns.ahead('crowd')).toBe(0);
   expect(take(turns, 'crowd', 3)).toEqual([2 ** 21 - 2, 2 ** 21 - 1, 2 ** 21 - 1]);
   expect(turns.ahead('crowd')).toBe(Number.POSITIVE_INFINITY);

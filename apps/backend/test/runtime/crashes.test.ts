@@ -102,6 +102,20 @@ test('a run whose claim fails by a fault of ours every time is given up after 25
   expect(await worker.run(runId)).toMatchObject({ state: 'dead_lettered', endReason: 'poison_step' });
 });
 
+test('and its send is left uncertain, not going on for ever', async () => {
+  const { runId } = await startRun(onward, await publish(onward, line(send('call'))));
+  await worker.begin(runId);
+  await lapse(runId);
+  await change(onward.source, `UPDATE runs SET version_id = gen_random_uuid() WHERE id = $1`, [runId]);
+  const ref = await worker.wakeUp(runId);
+  // The lapse was the first of the 25.
+  for (let callId = 1; callId <= 24; callId += 1) {
+    expect(await worker.frame(['prepare', { ...ref, callId }])).toMatchObject([{ kind: 'error', code: 'internal' }]);
+  }
+  expect(await worker.run(runId)).toMatchObject({ state: 'dead_lettered', endReason: 'poison_step' });
+  expect((await worker.attempts(runId)).at(-1)).toMatchObject({ node: 'call', status: 'uncertain', failure: { code: 'process_died' } });
+});
+
 test('a cancel asked of a run whose worker died ends it when its lease lapses', async () => {
   const { runId } = await startRun(onward, await publish(onward, line(send('call'))));
   await worker.begin(runId);

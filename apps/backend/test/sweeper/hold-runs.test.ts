@@ -117,6 +117,23 @@ test('while one sweeper lets go of a workflow another passes it over', async () 
   expect([wakeUps.length, quick.count]).toEqual([250, 0]);
 });
 
+test('a workflow whose runs are being started meanwhile is not passed over', async () => {
+  const workflowId = await publish(onward, line(tag('a')));
+  await insertRuns(onward, workflowId, 10, { held: 'true' });
+  const { teller } = listen();
+  const [started, letCommit] = [latch(), latch()];
+  const starting = transactAndTell(onward.source, teller, async (tx) => {
+    await insertRuns({ source: tx }, workflowId, 1);
+    started.open();
+    await letCommit.passed;
+  });
+  await started.passed;
+  const { count } = await duty(other.source, letGoOfRuns);
+  letCommit.open();
+  await starting;
+  expect(count).toBe(10);
+});
+
 test('two backends that sweep without pause keep the pace together', async () => {
   const workflowId = await publish(onward, line(tag('a')));
   await insertRuns(onward, workflowId, 1_500, { held: 'true' });

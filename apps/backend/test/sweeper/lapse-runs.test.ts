@@ -138,6 +138,27 @@ describe('after the first lease', () => {
   });
 });
 
+describe('a backend that stood still', () => {
+  const LEASE_MS = 2_000;
+  let backend: Backend;
+  beforeAll(async () => {
+    backend = await anotherBackend(onward, { leaseMs: LEASE_MS });
+  });
+  afterAll(() => backend?.close());
+
+  test('gives every lease as long again, for it has heard no renewal meanwhile', async () => {
+    await insertRuns(onward, workflowId, 1, LAPSED);
+    await sweepUntilLapsed(backend);
+    await insertRuns(onward, workflowId, 3, LAPSED);
+    // As SIGSTOP does, or a machine that is suspended: nothing in this process goes on.
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, LEASE_MS);
+    const awakeAt = performance.now();
+    const running = await sweepUntilLapsed(backend);
+    expect(performance.now() - awakeAt).toBeGreaterThanOrEqual(LEASE_MS);
+    expect(running.slice(0, 2)).toEqual([3, 3]);
+  });
+});
+
 describe('an outage of Postgres', () => {
   const LEASE_MS = 2_500;
   let wire: Awaited<ReturnType<typeof wireTo>>;

@@ -8,7 +8,7 @@ import { outboxOf, planWakeUp, transactAndTell } from '../../src/database/outbox
 import { rows } from '../../src/database/sql.js';
 import { type BackendForTest, backendForTest } from '../backend-for-test.js';
 import { line, publish, startRun, tag } from '../runtime/hand-worker.js';
-import { BY_HAND, deleteRuns, insertRuns, queuesOf, readQueue, sweeperOf } from './sweeper-bench.js';
+import { anotherBackend, BY_HAND, deleteRuns, insertRuns, latch, queuesOf, readQueue, sweeperOf } from './sweeper-bench.js';
 
 /** As many due runs of one workflow as the queue takes from a backend. */
 const SHARE = 1_000;
@@ -54,6 +54,52 @@ test('a run that begins behind a crowd of another workflow is handed out before 
   await worker.close();
   expect(taken.indexOf(runId)).toBeLessThan(10);
 }, 120_000);
+
+test('a run that begins when a thousand of another workflow have come due together is not handed out after them', async () => {
+  const queues = queuesOf(onward.backend);
+  const taken: string[] = [];
+  const [begun, letGo] = [latch(), latch()];
+  await queues.addWakeUps(Array.from({ length: 1_000 }, (_, nth) => ({ runId: `a${nth}`, claimId: `a${nth}`, workflowId: 'crowd', delayMs: 100 })));
+  await expect.poll(async () => (await queue.delayed()).filter(({ at }) => at <= Date.now()).length, { timeout: 20_000 }).toBe(1_000);
+  // Who takes the first one makes all that are due stand in turn.
+  const worker = new Worker<{ runId: string }>(
+    AUTOMATIONS_QUEUE,
+    async ({ data }) => {
+      taken.push(data.runId);
+      begun.open();
+      await letGo.passed;
+    },
+    { connection: { url: onward.valkeyUrl }, prefix: QUEUE_PREFIX, removeOnComplete: { count: 0 } },
+  );
+  await begun.passed;
+  await queues.addWakeUps([{ runId: 'b', claimId: 'b', workflowId: 'other', delayMs: 0 }]);
+  letGo.open();
+  await expect.poll(() => taken.length, { timeout: 60_000 }).toBe(1_001);
+  await worker.close();
+  expect(taken.indexOf('b')).toBeLessThan(10);
+}, 120_000);
+
+test('a backend that did not see the queue run empty puts nobody behind a crowd that another has told since', async () => {
+  const other = await anotherBackend(onward);
+  try {
+    const [mine, others] = [queuesOf(onward.backend), queuesOf(other)];
+    const crowd = (count: number) => Array.from({ length: count }, () => ({ runId: newId(), claimId: newId(), workflowId: 'crowd', delayMs: 0 }));
+    const [first, inTurn] = ['wait', 'prioritized'].map((kind) => `${QUEUE_PREFIX}:${AUTOMATIONS_QUEUE}:${kind}`) as [string, string];
+    await mine.addWakeUps(crowd(300));
+    await admin.del(first);
+    await admin.zremrangebyrank(inTurn, 0, 199);
+    await mine.room();
+    await admin.flushdb();
+    await others.room();
+    await others.addWakeUps(crowd(150));
+    await mine.room();
+    await mine.addWakeUps([{ runId: 'b', claimId: 'b', workflowId: 'other', delayMs: 0 }]);
+    expect(await admin.zcard(inTurn)).toBeGreaterThan(100);
+    expect((await admin.zrank(inTurn, 'b')) ?? 0).toBeLessThan(5);
+  } finally {
+    await other.close();
+  }
+}, 60_000);
 
 test('what is left of a crowd is told as soon as claims have made room, and not only by the next pass', async () => {
   const crowd = await publish(onward, line(tag('a')));
