@@ -34,8 +34,8 @@ const RETRYABLE_4XX: ReadonlySet<number> = new Set([408, 425, 429]);
 
 export type PerformOptions = {
   readonly allow: AllowList;
-  /** The worker's stop signal. */
-  readonly signal?: AbortSignal;
+  /** Any of them ends it. */
+  readonly signals?: readonly AbortSignal[];
   /** The clock by which a Retry-After date is read. */
   readonly now: () => Date;
   readonly lookup?: SendOptions['lookup'];
@@ -49,8 +49,8 @@ type Reading = { readonly now: () => Date; readonly mask: Mask };
 type Body = { readonly body: Json; readonly bodyKind: 'json' | 'text' | 'empty'; readonly warnings: readonly string[] };
 
 /** Sends once and never again. Never rejects. */
-export async function performRequest(request: OutboundRequest, { allow, signal, now, lookup, secrets = [] }: PerformOptions): Promise<Outcome> {
-  const result = await sendRequest(request, { allow, secrets, ...(signal && { signal }), ...(lookup && { lookup }) });
+export async function performRequest(request: OutboundRequest, { allow, signals = [], now, lookup, secrets = [] }: PerformOptions): Promise<Outcome> {
+  const result = await sendRequest(request, { allow, secrets, signals, ...(lookup && { lookup }) });
   try {
     const reading = { now, mask: createMask(secrets) };
     return result.kind === 'error' ? judgeError(result, reading) : judgeResponse(result, reading);

@@ -28,13 +28,6 @@ export function createPerform({
   failPoints: FailPoints;
   secret: string;
 }) {
-  /** What ends the sends of a claim: made once for all of them, for making one costs as much as a good part of a send. */
-  const ends = new WeakMap<Step['lease'], AbortSignal>();
-  const endOf = (lease: Step['lease']): AbortSignal => {
-    const end = ends.get(lease) ?? AbortSignal.any([cut, lease.lost]);
-    ends.set(lease, end);
-    return end;
-  };
   return async ({ work, lease, runId, seq }: Step, stopping: AbortSignal): Promise<Outcome> => {
     if (work.kind === 'outcome') return work.outcome;
     const secrets = openSecrets(work.secrets ?? [], { secret, step: `${runId}|${seq}` });
@@ -57,7 +50,7 @@ export function createPerform({
         failPoints.reach('worker.before-send');
         // Asked after the last place where this process can be stopped.
         if (!lease.isConfirmed()) return { kind: 'not_sent', why: 'the lease was not confirmed in time' };
-        const outcome = await performRequest(work.request, { allow, secrets, signal: endOf(lease), now: () => new Date() });
+        const outcome = await performRequest(work.request, { allow, secrets, signals: [cut, lease.lost], now: () => new Date() });
         failPoints.reach('worker.after-send');
         return outcome;
       },

@@ -56,7 +56,7 @@ async function perform(target: Target, changes: Partial<OutboundRequest> = {}, s
     followRedirects: false,
     ...changes,
   });
-  const outcome = await performRequest(request, { allow: list.allow, now: () => NOW, ...(signal && { signal }) });
+  const outcome = await performRequest(request, { allow: list.allow, now: () => NOW, signals: signal ? [signal] : [] });
   // Whatever comes out crosses the wire under this schema.
   return outcomeSchema.parse(outcome);
 }

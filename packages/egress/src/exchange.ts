@@ -19,18 +19,24 @@ export type Answer = {
   readonly wire: Buffer;
 };
 
-/** The reason of the `stop` signal: which of the two ways to end applies. */
-export type StopReason = { readonly code: 'timeout' | 'aborted'; readonly message: string };
+type StopReason = { readonly code: 'timeout' | 'aborted'; readonly message: string };
+
+/** Ends a request with all its hops before its time, once: what comes first is the reason. Told is the hop under way. */
+export class Stop {
+  reason: StopReason | null = null;
+  onStop: ((reason: StopReason) => void) | null = null;
+
+  now(reason: StopReason): void {
+    if (this.reason !== null) return;
+    this.reason = reason;
+    this.onStop?.(reason);
+  }
+}
 
 export type ExchangeLimits = { readonly connectTimeoutMs: number; readonly headersTimeoutMs: number | null; readonly maxResponseBytes: number };
 
-/** `stop` must carry a StopReason as its reason. Never rejects. */
-export function exchange(
-  agent: Dispatcher,
-  hop: Hop,
-  limits: ExchangeLimits,
-  stop: { signal: AbortSignal; reason: () => StopReason },
-): Promise<Answer | SendError> {
+/** Never rejects. */
+export function exchange(agent: Dispatcher, hop: Hop, limits: ExchangeLimits, stop: Stop): Promise<Answer | SendError> {
   return new Promise((resolve) => {
     const purpose: Purpose = { isWanted: () => !isSettled, socket: null };
     const chunks: Buffer[] = [];
@@ -43,7 +49,7 @@ export function exchange(
       if (isSettled) return;
       isSettled = true;
       clearTimeout(timer);
-      stop.signal.removeEventListener('abort', onStop);
+      stop.onStop = null;
       resolve(result);
     };
     const fail = (code: SendError['code'], message: string) => {
@@ -53,14 +59,11 @@ export function exchange(
       if (controller !== null) controller.abort(reason);
       else purpose.socket?.destroy(reason);
     };
-    const onStop = () => {
-      const { code, message } = stop.reason();
-      fail(code, message);
-    };
+    const onStop = ({ code, message }: StopReason) => fail(code, message);
 
     let timer = setTimeout(() => fail('timeout', `No connection to ${hop.url.host} within ${limits.connectTimeoutMs} ms`), limits.connectTimeoutMs);
-    if (stop.signal.aborted) return onStop();
-    stop.signal.addEventListener('abort', onStop);
+    if (stop.reason !== null) return onStop(stop.reason);
+    stop.onStop = onStop;
 
     const handler: Dispatcher.DispatchHandler = {
       // Called with the connection open and nothing written yet; from here on bytes may have left.

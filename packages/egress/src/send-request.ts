@@ -14,11 +14,12 @@ import type { AllowList } from './allow-list.js';
 import { checkHeaders } from './check-headers.js';
 import { checkTarget } from './check-target.js';
 import { decodeBody } from './decode-body.js';
-import { type Answer, exchange, type ExchangeLimits, type Hop, type StopReason } from './exchange.js';
+import { type Answer, exchange, type ExchangeLimits, type Hop, Stop } from './exchange.js';
 import { fillSecrets } from './fill-secrets.js';
 import { openGuardedPool } from './guarded-pool.js';
 import { createMask } from './mask-secrets.js';
 import { isRedirect, nextHop } from './next-hop.js';
+import { onAbort } from './on-abort.js';
 import { METHODS, type SendError, type SendErrorCode, type SendOptions, type SendRequest, type SendResult } from './send-result.js';
 
 export type { SecretValue } from './secret-value.js';
@@ -37,25 +38,22 @@ const agents = new Map<LookupFunction, Map<string, Agent>>();
 
 /** Sends the request. Never rejects. */
 export async function sendRequest(request: SendRequest, options: SendOptions): Promise<SendResult> {
-  const stopper = new AbortController();
-  let reason: StopReason = { code: 'aborted', message: 'The request was stopped' };
+  const stop = new Stop();
   const timer = setTimeout(
-    () => {
-      reason = { code: 'timeout', message: `No complete answer within ${request.timeoutMs} ms` };
-      stopper.abort();
-    },
+    () => stop.now({ code: 'timeout', message: `No complete answer within ${request.timeoutMs} ms` }),
     Math.min(request.timeoutMs, MAX_TIMEOUT_MS),
   );
-  const onAbort = () => stopper.abort();
-  if (options.signal?.aborted === true) onAbort();
-  else options.signal?.addEventListener('abort', onAbort, { once: true });
+  const { signals = [] } = options;
+  const onAborted = () => stop.now({ code: 'aborted', message: 'The request was stopped' });
+  const unlisten = signals.map((signal) => onAbort(signal, onAborted));
+  if (signals.some(({ aborted }) => aborted)) onAborted();
   try {
-    return await send(request, options, { signal: stopper.signal, reason: () => reason });
+    return await send(request, options, stop);
   } catch (error) {
     return refuse('network', `Unforeseen fault (${error instanceof Error ? error.name : typeof error})`, true);
   } finally {
     clearTimeout(timer);
-    options.signal?.removeEventListener('abort', onAbort);
+    for (const end of unlisten) end();
   }
 }
 
@@ -66,7 +64,7 @@ export async function closeEgress(): Promise<void> {
   await Promise.all(open.map((agent) => agent.destroy()));
 }
 
-async function send(request: SendRequest, options: SendOptions, stop: { signal: AbortSignal; reason: () => StopReason }): Promise<SendResult> {
+async function send(request: SendRequest, options: SendOptions, stop: Stop): Promise<SendResult> {
   if (!METHODS.includes(request.method)) return refuse('request_invalid', 'The method is not one of those that can be sent', false);
   const checked = checkHeaders(request.headers);
   if (!checked.ok) return refuse('request_invalid', checked.message, false);
@@ -135,12 +133,13 @@ function refuse(code: SendErrorCode, message: string, mayHaveBeenSent: boolean, 
 }
 
 function joinHeaders(rawHeaders: Answer['rawHeaders']): Record<string, string> {
-  const joined = new Map<string, string>();
+  // Without a prototype any name is only a name.
+  const joined: Record<string, string> = Object.create(null);
   for (const [name, value] of rawHeaders) {
-    const before = joined.get(name);
-    joined.set(name, before === undefined ? value : `${before}, ${value}`);
+    const before = joined[name];
+    joined[name] = before === undefined ? value : `${before}, ${value}`;
   }
-  return Object.fromEntries(joined);
+  return joined;
 }
 
 function agentFor(lookup: LookupFunction, allow: AllowList): Agent {

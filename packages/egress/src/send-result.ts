@@ -27,8 +27,8 @@ export type SendRequest = {
 
 export type SendOptions = {
   readonly allow: AllowList;
-  /** Stops the request wherever it is. */
-  readonly signal?: AbortSignal;
+  /** Any of them stops the request wherever it is. They are listened to by `onAbort`. */
+  readonly signals?: readonly AbortSignal[];
   /** Resolves names, as `dns.lookup` does (the default). */
   readonly lookup?: LookupFunction;
   /** What the placeholders in URL, header values and body stand for; their values go to no other origin than theirs. */

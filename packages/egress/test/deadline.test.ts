@@ -114,7 +114,7 @@ describe('the other ways to stop', () => {
 
   it('a signal that is already set stops the request before anything is dialled', async () => {
     const target = await openHttpTarget((_, response) => response.end());
-    const result = await sendRequest(get(target.origin), { allow: allow(target), signal: AbortSignal.abort() });
+    const result = await sendRequest(get(target.origin), { allow: allow(target), signals: [AbortSignal.abort()] });
     expect(result).toMatchObject({ kind: 'error', code: 'aborted', mayHaveBeenSent: false });
     expect(target.connections()).toBe(0);
     await target.close();
@@ -125,7 +125,7 @@ describe('the other ways to stop', () => {
     const { lookup } = answerNames({});
     const result = await sendRequest(get('http://slow.example.test/'), {
       allow: allow(),
-      signal: stop.signal,
+      signals: [stop.signal],
       lookup: (name, options, callback) => {
         stop.abort();
         lookup(name, options, callback);
@@ -139,7 +139,7 @@ describe('the other ways to stop', () => {
     const target = await openTcpTarget((socket) => {
       socket.once('data', () => stop.abort());
     });
-    const result = await sendRequest(get(target.origin), { allow: allow(target), signal: stop.signal });
+    const result = await sendRequest(get(target.origin), { allow: allow(target), signals: [stop.signal] });
     expect(result).toMatchObject({ kind: 'error', code: 'aborted', mayHaveBeenSent: true });
     await target.allSocketsClosed();
     await target.close();

@@ -32,6 +32,7 @@ type Target = { origin: string; breaker: Breaker; places: Places; rate: Rate; wa
 export class Targets {
   /** In the order of use, the latest at the end. */
   private readonly byOrigin = new Map<string, Target>();
+  private latest: Target | undefined;
   private readonly bucket: TokenBucket;
 
   /** `concurrency`: runs driven at the same time; `workers`: how many workers there are, as far as is known. */
@@ -131,8 +132,11 @@ export class Targets {
       const rate = new Rate(origin, this.bucket, workers);
       target = { origin, breaker: new Breaker(breakerNo, breakerResetMs), places: new Places(max, waiting), rate, waiting, inHand: 0 };
     }
-    this.byOrigin.delete(origin);
-    this.byOrigin.set(origin, target);
+    if (target !== this.latest) {
+      this.byOrigin.delete(origin);
+      this.byOrigin.set(origin, target);
+      this.latest = target;
+    }
     target.places.resize(max);
     if (breakerNo > target.breaker.no) {
       target.breaker.shutdown();

@@ -3,6 +3,7 @@
  * it is called away by a signal (the worker stops, the lease is lost), or everybody is sent back because the target wants no more now.
  */
 import type { Blocked } from '@onward/contracts/targets';
+import { onAbort } from '@onward/egress/on-abort';
 
 /** Why a request is not sent now, in words for people, and when it is worth looking again. */
 export type Block = Pick<Blocked, 'by' | 'inMs'> & { why: string };
@@ -37,7 +38,7 @@ export class Waiting {
         hasLeft = true;
         clearTimeout(timer);
         this.inside.delete(sendBack);
-        for (const signal of signals) signal.removeEventListener('abort', callAway);
+        for (const end of unlisten) end();
         resolve(by);
         return true;
       };
@@ -45,7 +46,7 @@ export class Waiting {
       const callAway = () => void leave({ kind: 'called_away' });
       const timer = setTimeout(() => leave(late), ms);
       this.inside.add(sendBack);
-      for (const signal of signals) signal.addEventListener('abort', callAway);
+      const unlisten = signals.map((signal) => onAbort(signal, callAway));
       if (signals.some(({ aborted }) => aborted)) callAway();
       else begin(leave);
     });

@@ -42,7 +42,7 @@ function send(targets: Targets, target: Target, { limits, timeoutMs = 60_000, ma
     {
       signals: [stopping.signal],
       whyNot: () => (stopping.signal.aborted ? 'the worker is stopping' : undefined),
-      send: () => around(() => performRequest({ ...target.request, timeoutMs }, { allow, signal: cut.signal, now: () => new Date() })),
+      send: () => around(() => performRequest({ ...target.request, timeoutMs }, { allow, signals: [cut.signal], now: () => new Date() })),
     },
   );
 }
