@@ -17,7 +17,7 @@ import type { Logger } from 'pino';
 import { createGroupCommit } from '../database/group-commit.js';
 import type { Outbox, PlannedWakeUp, Teller } from '../database/outbox.js';
 import { SETTINGS, type Settings } from '../settings.js';
-import { countEntries } from './count-entries.js';
+import { countEntries, sum } from './count-entries.js';
 import { LOGGER } from './logger.js';
 import { Turns } from './turns.js';
 
@@ -55,7 +55,9 @@ export class Queues implements Teller, OnApplicationShutdown {
   /** Entries on their way to the queue: a count read meanwhile may miss them. */
   private adding = { waiting: 0, delayed: 0 };
   private readonly turns = new Turns();
-  /** What is delayed stands in turn too once it is due, behind what was planned with it and not behind what is due now; begun anew with each count. */
+  /** How many were put in turn since the queue ran empty, when it was counted last. */
+  private added = 0;
+  /** What is delayed stands in turn too once it is due, behind what comes due in the same second; begun anew with each count. */
   private readonly delayedTurns = new Turns();
   /** Was a run left in its row for want of room since the sweeper looked last? Then it is to look again before its time. */
   private isBehind = false;
@@ -103,12 +105,15 @@ export class Queues implements Teller, OnApplicationShutdown {
     const added = { waiting: wakeUps.length - delayed, delayed };
     this.depth = sum(this.depth, added);
     this.adding = sum(this.adding, added);
-    const isAdded = await this.add(
-      wakeUps.map((wakeUp) => ({ ...wakeUp, turn: (wakeUp.delayMs > 0 ? this.delayedTurns : this.turns).take(wakeUp.workflowId) })),
-    );
+    const isAdded = await this.add(wakeUps.map((wakeUp) => ({ ...wakeUp, turn: this.turnOf(wakeUp) })));
     this.adding = sum(this.adding, { waiting: -added.waiting, delayed: -added.delayed });
     if (!isAdded) this.noteAway();
     return isAdded ? wakeUps.length : 0;
+  }
+
+  private turnOf({ workflowId, delayMs }: PlannedWakeUp): number {
+    if (delayMs <= 0) return this.turns.take(workflowId);
+    return this.delayedTurns.take(`${workflowId} ${Math.floor((Date.now() + delayMs) / 1_000)}`);
   }
 
   /** While some are on their way to Valkey, others gather and go together afterwards. Answers whether they were added. */
@@ -231,9 +236,11 @@ export class Queues implements Teller, OnApplicationShutdown {
   private async count(): Promise<void> {
     const seen = await this.quietly(() => countEntries(this.automations, this.producer));
     if (!seen) return this.noteAway();
-    const { turns, ...standing } = seen;
+    const { turns, added, ...standing } = seen;
+    const ranEmpty = added < this.added;
+    this.added = added;
     const areOnTheWay = this.adding.waiting > 0;
-    if (turns) this.turns.note(areOnTheWay ? { ...turns, last: Number.POSITIVE_INFINITY } : turns);
+    if (turns) this.turns.note(areOnTheWay ? { ...turns, last: Number.POSITIVE_INFINITY } : turns, ranEmpty);
     else if (!areOnTheWay) this.turns.note(null);
     this.delayedTurns.note(null);
     this.depth = sum(standing, this.adding);
@@ -289,10 +296,4 @@ export class Queues implements Teller, OnApplicationShutdown {
     this.lastWarned = now;
     this.log.warn({ err: error }, 'Valkey cannot be used; runs wait in Postgres and are woken when it is back');
   }
-}
-
-type Depth = { waiting: number; delayed: number };
-
-function sum(one: Depth, other: Depth): Depth {
-  return { waiting: one.waiting + other.waiting, delayed: one.delayed + other.delayed };
 }

@@ -25,11 +25,11 @@ export class Turns {
   }
 
   /**
-   * The first and the last turn that were seen on the queue; `null`: nothing stands in turn, and all begin anew. So they do behind the turns known here:
-   * another backend has seen the queue run empty, and this one has not.
+   * The first and the last turn that were seen on the queue; `null`: nothing stands in turn, and all begin anew. So they do when the queue `ranEmpty` since
+   * it was seen last, or when all that stands there is behind the turns known here: another backend has seen it run empty, and this one has not.
    */
-  note(seen: { first: number; last: number } | null): void {
-    if (seen === null || seen.last < this.current) {
+  note(seen: { first: number; last: number } | null, ranEmpty = false): void {
+    if (seen === null || ranEmpty || seen.last < this.current) {
       this.current = seen?.first ?? 0;
       this.last.clear();
       return;

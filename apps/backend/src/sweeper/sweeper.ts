@@ -125,6 +125,8 @@ export class Sweeper implements OnApplicationBootstrap, OnModuleDestroy {
   private noteAwake(): void {
     const now = Date.now();
     if (now - this.awakeAt > this.kit.settings.leaseMs / 2) this.presentSince = now;
+    // A clock that was set back.
+    this.presentSince = Math.min(this.presentSince, now);
     this.awakeAt = now;
   }
 
@@ -153,7 +155,7 @@ export class Sweeper implements OnApplicationBootstrap, OnModuleDestroy {
           isMore = isFull ? woken > 0 : woken === room.due && woken >= WORTH_ANOTHER_LOOK;
         }
       },
-      messages: async () => sweepMessages(this.source, this.queues, { isQueueThere: await this.queues.isThere() }),
+      messages: async () => sweepMessages(this.source, this.queues, { isQueueThere: await this.queues.isThere(), canLapse: this.canLapse() }),
       targets: () => sweepTargets(this.source, this.queues, () => this.isStopped),
       workers: () => tell(forgetWorkers),
       notices: () => sweepNotices(this.source, this.queues, this.kit.settings),

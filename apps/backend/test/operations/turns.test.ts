@@ -49,6 +49,16 @@ test('turns begin anew where those on the queue stand, when another backend saw 
   expect(take(turns, 'other', 2)).toEqual([20, 21]);
 });
 
+test('and when it is known to have run empty, whatever this one has told since at its old turns', () => {
+  const turns = new Turns();
+  take(turns, 'crowd', 1_000);
+  turns.note({ first: 900, last: 999 });
+  turns.take('early');
+  turns.note({ first: 20, last: 900 }, true);
+  expect(turns.ahead('crowd')).toBe(0);
+  expect(take(turns, 'early', 2)).toEqual([20, 21]);
+});
+
 test('a run that comes back to the queue at an old turn draws nobody after it', () => {
   const turns = new Turns();
   take(turns, 'crowd', 1_000);

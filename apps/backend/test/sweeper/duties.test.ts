@@ -8,7 +8,7 @@ import { anotherBackend, BY_HAND, deleteRuns, insertRuns, sweeperOf } from './sw
 let onward: BackendForTest;
 let [plain, paused, resumed] = ['', '', ''];
 beforeAll(async () => {
-  onward = await backendForTest({ ...BY_HAND, AUTOMATIONS_LEASE_MS: '500' });
+  onward = await backendForTest({ ...BY_HAND, AUTOMATIONS_LEASE_MS: '2000' });
   plain = await publish(onward, line(tag('a')));
   paused = await publish(onward, line(tag('a')));
   resumed = await publish(onward, line(tag('a')));

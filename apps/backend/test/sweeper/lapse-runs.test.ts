@@ -47,7 +47,7 @@ test('nothing lapses in the first lease of a backend, however long ago the lease
 describe('after the first lease', () => {
   let quick: Backend;
   beforeAll(async () => {
-    quick = await anotherBackend(onward, { leaseMs: 500 });
+    quick = await anotherBackend(onward, { leaseMs: 2_000 });
     await insertRuns(onward, workflowId, 1, LAPSED);
     await sweepUntilLapsed(quick);
   });
@@ -156,6 +156,15 @@ describe('a backend that stood still', () => {
     const running = await sweepUntilLapsed(backend);
     expect(performance.now() - awakeAt).toBeGreaterThanOrEqual(LEASE_MS);
     expect(running.slice(0, 2)).toEqual([3, 3]);
+  });
+
+  test('waits for no lease more when a clock that ran ahead is set back', async () => {
+    await insertRuns(onward, workflowId, 1, LAPSED);
+    vi.useFakeTimers({ toFake: ['Date'] });
+    vi.setSystemTime(Date.now() + 3_600_000);
+    await sweeperOf(backend).sweepFully();
+    vi.useRealTimers();
+    await sweepUntilLapsed(backend);
   });
 });
 
