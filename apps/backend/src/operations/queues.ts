@@ -237,11 +237,11 @@ export class Queues implements Teller, OnApplicationShutdown {
     const seen = await this.quietly(() => countEntries(this.automations, this.producer));
     if (!seen) return this.noteAway();
     const { turns, added, ...standing } = seen;
-    const ranEmpty = added < this.added;
-    this.added = added;
     const areOnTheWay = this.adding.waiting > 0;
-    if (turns) this.turns.note(areOnTheWay ? { ...turns, last: Number.POSITIVE_INFINITY } : turns, ranEmpty);
-    else if (!areOnTheWay) this.turns.note(null);
+    if (turns !== null || !areOnTheWay) {
+      this.turns.note(turns && areOnTheWay ? { ...turns, last: Number.POSITIVE_INFINITY } : turns, added < this.added);
+      this.added = added;
+    }
     this.delayedTurns.note(null);
     this.depth = sum(standing, this.adding);
   }
