@@ -13,15 +13,14 @@ const JOBS_A_PASS = 2_000;
 
 /**
  * One pass over the messages that stand still: begun ones whose time is over become uncertain, prepared ones nobody was told of lately are
- * enqueued, oldest first, unless the queue is away.
- * Nothing lapses while results may not have been heard (`canLapse`, as for leases). Any number of sweepers may pass at once. Both times are of the real clock.
+ * enqueued, oldest first, unless the queue is away. Any number of sweepers may pass at once. Both times are of the real clock.
  */
 export async function sweepMessages(
   source: DataSource,
   teller: Teller,
-  { isQueueThere, canLapse }: { isQueueThere: boolean; canLapse: boolean },
+  { isQueueThere }: { isQueueThere: boolean },
 ): Promise<{ lapsed: number; enqueued: number }> {
-  return { lapsed: canLapse ? await lapseBegun(source, teller) : 0, enqueued: isQueueThere ? await enqueuePrepared(source, teller) : 0 };
+  return { lapsed: await lapseBegun(source, teller), enqueued: isQueueThere ? await enqueuePrepared(source, teller) : 0 };
 }
 
 async function lapseBegun(source: DataSource, teller: Teller): Promise<number> {

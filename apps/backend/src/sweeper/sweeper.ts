@@ -155,7 +155,7 @@ export class Sweeper implements OnApplicationBootstrap, OnModuleDestroy {
           isMore = isFull ? woken > 0 : woken === room.due && woken >= WORTH_ANOTHER_LOOK;
         }
       },
-      messages: async () => sweepMessages(this.source, this.queues, { isQueueThere: await this.queues.isThere(), canLapse: this.canLapse() }),
+      messages: async () => sweepMessages(this.source, this.queues, { isQueueThere: await this.queues.isThere() }),
       targets: () => sweepTargets(this.source, this.queues, () => this.isStopped),
       workers: () => tell(forgetWorkers),
       notices: () => sweepNotices(this.source, this.queues, this.kit.settings),

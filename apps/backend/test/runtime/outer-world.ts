@@ -73,7 +73,7 @@ export function outerWorld(onward: BackendForTest, target: Target) {
   /** Nobody said what became of a try that had begun. */
   const lapseMail = async (runId: string) => {
     await change(source, `UPDATE messages SET begun_until = clock_timestamp() - interval '1 second' WHERE run_id = $1 AND state = 'begun'`, [runId]);
-    await sweepMessages(source, teller, { isQueueThere: true, canLapse: true });
+    await sweepMessages(source, teller, { isQueueThere: true });
   };
 
   /** Hands the mail of a resting run to the gateway, as the queue does. */
