@@ -44,7 +44,7 @@ async function describe(root) {
   const { AppModule } = await load('app.module.js');
   const { createDataSource } = await load('database/data-source.js');
   const { describeApi } = await load('http/api-docs.js');
-  const { HTTP_OPTIONS, setUpHttp } = await load('http/set-up-http.js');
+  const { createHttpAdapter, HTTP_OPTIONS, setUpHttp } = await load('http/set-up-http.js');
   const { readSettings } = await load('settings.js');
   const { NestFactory } = await import(pathToFileURL(createRequire(join(root, DIST, 'app.module.js')).resolve('@nestjs/core')).href);
 
@@ -55,7 +55,12 @@ async function describe(root) {
     ONWARD_SECRET_KEY: '-'.repeat(32),
   });
   const source = createDataSource(settings.databaseUrl, 2, () => undefined);
-  const app = await NestFactory.create(AppModule.of(settings, source), { ...HTTP_OPTIONS, preview: true, logger: false, abortOnError: false });
+  const app = await NestFactory.create(AppModule.of(settings, source), createHttpAdapter(), {
+    ...HTTP_OPTIONS,
+    preview: true,
+    logger: false,
+    abortOnError: false,
+  });
   setUpHttp(app, undefined, OUTSIDE_PREFIX);
   return describeApi(app);
 }

@@ -1,10 +1,10 @@
 import 'reflect-metadata';
 import { NestFactory } from '@nestjs/core';
-import type { NestExpressApplication } from '@nestjs/platform-express';
+import type { NestFastifyApplication } from '@nestjs/platform-fastify';
 import type { DataSource } from 'typeorm';
 import { AppModule } from './app.module.js';
 import { openDatabase } from './database/open-database.js';
-import { HTTP_OPTIONS, setUpHttp } from './http/set-up-http.js';
+import { createHttpAdapter, HTTP_OPTIONS, setUpHttp } from './http/set-up-http.js';
 import { Drain } from './operations/drain.js';
 import { createLogger, LOGGER, type Logger } from './operations/logger.js';
 import { NestLog } from './operations/nest-log.js';
@@ -12,7 +12,7 @@ import { RpcServer } from './runtime/rpc-server.js';
 import type { Settings } from './settings.js';
 
 export type Backend = {
-  app: NestExpressApplication;
+  app: NestFastifyApplication;
   source: DataSource;
   log: Logger;
   /** The ports it listens on, also when 0 was asked for. */
@@ -26,7 +26,7 @@ export type Backend = {
 export async function createBackend(settings: Settings): Promise<Backend> {
   const log = createLogger(settings);
   const { source, vital } = await openDatabase(settings, log);
-  const app = await NestFactory.create<NestExpressApplication>(AppModule.of(settings, source, vital), {
+  const app = await NestFactory.create<NestFastifyApplication>(AppModule.of(settings, source, vital), createHttpAdapter(), {
     ...HTTP_OPTIONS,
     logger: new NestLog(log),
     abortOnError: false,

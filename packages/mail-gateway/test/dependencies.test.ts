@@ -4,7 +4,7 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
 
-const FORBIDDEN = /^(pg|pg-.*|typeorm|express|@nestjs\/.*)$/;
+const FORBIDDEN = /^(pg|pg-.*|typeorm|express|fastify|@nestjs\/.*)$/;
 
 /** The folder of a package as seen from another's folder. */
 function folderOf(name: string, from: string): string {

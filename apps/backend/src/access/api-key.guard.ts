@@ -1,6 +1,6 @@
 import { type CanActivate, type ExecutionContext, Injectable } from '@nestjs/common';
 import { Reflector } from '@nestjs/core';
-import type { Request } from 'express';
+import type { FastifyRequest } from 'fastify';
 import { DataSource } from 'typeorm';
 import { createGroupCommit } from '../database/group-commit.js';
 import { Problem } from '../http/problem.js';
@@ -8,15 +8,15 @@ import { type Caller, findApiKeys } from './find-api-key.js';
 import { keyOfHeader } from './key-text.js';
 import { IS_PUBLIC } from './public.js';
 
-const callers = new WeakMap<Request, Caller>();
+const callers = new WeakMap<FastifyRequest, Caller>();
 
 /** Who sent the request; undefined on a public route. */
-export function callerOf(request: Request): Caller | undefined {
+export function callerOf(request: FastifyRequest): Caller | undefined {
   return callers.get(request);
 }
 
 /** Who sent the request, in words for a record. */
-export function nameOf(request: Request): string {
+export function nameOf(request: FastifyRequest): string {
   return `API key ${callerOf(request)?.name ?? 'unknown'}`;
 }
 
@@ -38,7 +38,7 @@ export class ApiKeyGuard implements CanActivate {
   async canActivate(context: ExecutionContext): Promise<boolean> {
     if (context.getType() !== 'http') return true;
     if (this.reflector.getAllAndOverride<boolean | undefined>(IS_PUBLIC, [context.getHandler(), context.getClass()]) === true) return true;
-    const request = context.switchToHttp().getRequest<Request>();
+    const request = context.switchToHttp().getRequest<FastifyRequest>();
     const key = keyOfHeader(request.headers.authorization, 'bearer');
     const caller = key === null ? null : await this.find(key);
     if (!caller) throw new Problem('unauthenticated', 'Send a live API key as "Authorization: Bearer <key>"');

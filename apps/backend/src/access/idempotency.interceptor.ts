@@ -1,6 +1,6 @@
 import { type CallHandler, type ExecutionContext, Inject, Injectable, type NestInterceptor } from '@nestjs/common';
 import { Reflector } from '@nestjs/core';
-import type { Request, Response } from 'express';
+import type { FastifyReply, FastifyRequest } from 'fastify';
 import { catchError, concatMap, from, type Observable, of, throwError } from 'rxjs';
 import { DataSource } from 'typeorm';
 import { invalidField, Problem } from '../http/problem.js';
@@ -28,8 +28,8 @@ export class IdempotencyInterceptor implements NestInterceptor {
   ) {}
 
   async intercept(context: ExecutionContext, next: CallHandler): Promise<Observable<unknown>> {
-    const request = context.switchToHttp().getRequest<Request>();
-    const response = context.switchToHttp().getResponse<Response>();
+    const request = context.switchToHttp().getRequest<FastifyRequest>();
+    const response = context.switchToHttp().getResponse<FastifyReply>();
     const key = request.headers['idempotency-key'];
     const caller = callerOf(request);
     if (key === undefined || request.method !== 'POST' || !caller) return next.handle();
@@ -47,7 +47,7 @@ export class IdempotencyInterceptor implements NestInterceptor {
           catchError((error: unknown) => from(this.free(ref, reservation.since)).pipe(concatMap(() => throwError(() => error)))),
         );
       case 'repeat':
-        response.status(reservation.status).setHeader('Idempotency-Replayed', 'true');
+        response.status(reservation.status).header('Idempotency-Replayed', 'true');
         return of(reservation.body ?? undefined);
       case 'running':
         throw new Problem('conflict', 'The first request with this Idempotency-Key is still being worked on', { retryAfterSeconds: RETRY_AFTER_SECONDS });

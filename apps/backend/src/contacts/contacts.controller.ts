@@ -1,6 +1,6 @@
 import { Body, Controller, Delete, Get, HttpCode, HttpStatus, Param, Patch, Post, Query, Res } from '@nestjs/common';
 import { ApiBody, ApiConsumes, ApiOperation, ApiTags } from '@nestjs/swagger';
-import type { Response } from 'express';
+import type { FastifyReply } from 'fastify';
 import { DataSource } from 'typeorm';
 import { z } from 'zod';
 import { transactAndTell } from '../database/outbox.js';
@@ -51,7 +51,7 @@ export class ContactsController {
 
   @Post()
   @ApiOperation({ summary: 'Make a contact, or merge into the one that is meant: by externalId, else by email' })
-  async upsert(@Body({ schema: taggedContactSchema }) body: z.infer<typeof taggedContactSchema>, @Res({ passthrough: true }) response: Response) {
+  async upsert(@Body({ schema: taggedContactSchema }) body: z.infer<typeof taggedContactSchema>, @Res({ passthrough: true }) response: FastifyReply) {
     const { tags = [], ...input } = body;
     const { id, created } = await transactAndTell(this.source, this.queues, async (tx) => {
       const upsert = await upsertContact(tx, this.bus, input);

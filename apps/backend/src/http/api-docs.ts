@@ -1,6 +1,6 @@
-import type { NestExpressApplication } from '@nestjs/platform-express';
+import type { NestFastifyApplication } from '@nestjs/platform-fastify';
 import { DocumentBuilder, type OpenAPIObject, SwaggerModule } from '@nestjs/swagger';
-import type { NextFunction, Request, Response } from 'express';
+import type { FastifyReply, FastifyRequest } from 'fastify';
 import { DataSource } from 'typeorm';
 import { findApiKey } from '../access/find-api-key.js';
 import { keyOfHeader } from '../access/key-text.js';
@@ -12,7 +12,7 @@ const DOCS_PATH = 'api/docs';
 const DOCS_POLICY = "default-src 'self'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; frame-ancestors 'none'";
 
 /** The OpenAPI description of the application's routes, made from the schemas the routes are checked by. */
-export function describeApi(app: NestExpressApplication): OpenAPIObject {
+export function describeApi(app: NestFastifyApplication): OpenAPIObject {
   const config = new DocumentBuilder()
     .setOpenAPIVersion('3.1.0')
     .setTitle('Onward')
@@ -26,33 +26,34 @@ export function describeApi(app: NestExpressApplication): OpenAPIObject {
 
 /**
  * Serves the description at /api/docs for people and at /api/docs/openapi.json for programs. It names every route, so it asks for an
- * API key; a browser may bring it as the password of Basic authentication. These paths are Express routes that no guard of Nest
- * sees, which is why the question stands here, before all of them.
+ * API key; a browser may bring it as the password of Basic authentication. These are routes of Fastify that no guard of Nest sees, which is
+ * why the question stands here, before all of them. It is asked by the route that was found, never by the text of the URL.
  */
-export function serveApiDocs(app: NestExpressApplication): void {
+export function serveApiDocs(app: NestFastifyApplication): void {
   const source = app.get(DataSource);
-  app.use(`/${DOCS_PATH}`, (request: Request, response: Response, next: NextFunction) => {
-    void admit(source, request, response).then((isAdmitted) => {
-      if (isAdmitted) next();
+  app
+    .getHttpAdapter()
+    .getInstance()
+    .addHook('onRequest', async (request, reply) => {
+      if (request.routeOptions.url?.startsWith(`/${DOCS_PATH}`) === true) await admit(source, request, reply);
     });
-  });
   SwaggerModule.setup(DOCS_PATH, app, () => describeApi(app), { jsonDocumentUrl: `${DOCS_PATH}/openapi.json`, raw: ['json'] });
 }
 
-async function admit(source: DataSource, request: Request, response: Response): Promise<boolean> {
+/** Answers who may not come in; nothing else is asked of the request then. */
+async function admit(source: DataSource, request: FastifyRequest, reply: FastifyReply): Promise<void> {
   try {
     const key = keyOfHeader(request.headers.authorization, 'bearer or basic');
     if (key !== null && (await findApiKey(source, key))) {
-      response.setHeader('Content-Security-Policy', DOCS_POLICY);
-      return true;
+      reply.header('Content-Security-Policy', DOCS_POLICY);
+      return;
     }
-    response.setHeader('WWW-Authenticate', ['Basic realm="Onward: any name, an API key as password", charset="UTF-8"', 'Bearer realm="onward"']);
+    reply.header('WWW-Authenticate', ['Basic realm="Onward: any name, an API key as password", charset="UTF-8"', 'Bearer realm="onward"']);
     sendProblem(
-      response,
+      reply,
       new Problem('unauthenticated', 'Send a live API key as "Authorization: Bearer <key>"; a browser may give it as the password, with any name'),
     );
   } catch (error) {
-    sendProblem(response, problemOf(error));
+    sendProblem(reply, problemOf(error));
   }
-  return false;
 }

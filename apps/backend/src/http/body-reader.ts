@@ -1,6 +1,7 @@
 import { type CallHandler, type ExecutionContext, Injectable, type NestInterceptor } from '@nestjs/common';
 import { Reflector } from '@nestjs/core';
-import express, { type Request, type RequestHandler, type Response } from 'express';
+import bodyParser from 'body-parser';
+import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Observable } from 'rxjs';
 import { BODY_KIND, type BodyKind, JSON_BODY } from './body-kind.js';
 import { parseJson } from './parse-json.js';
@@ -18,24 +19,23 @@ const MEDIA_TYPE: Record<BodyKind['kind'], { pattern: RegExp; accepted: string }
  */
 @Injectable()
 export class BodyReader implements NestInterceptor {
-  private readonly readers = new Map<number, RequestHandler>();
+  private readonly readers = new Map<number, ReturnType<typeof bodyParser.raw>>();
 
   constructor(private readonly reflector: Reflector) {}
 
   async intercept(context: ExecutionContext, next: CallHandler): Promise<Observable<unknown>> {
-    const request = context.switchToHttp().getRequest<Request>();
-    const response = context.switchToHttp().getResponse<Response>();
+    const request = context.switchToHttp().getRequest<FastifyRequest>();
     if (hasBody(request)) {
       const { kind, limitBytes } = this.reflector.getAllAndOverride<BodyKind | undefined>(BODY_KIND, [context.getHandler(), context.getClass()]) ?? JSON_BODY;
       checkMediaType(request, kind);
-      const bytes = await this.read(request, response, limitBytes);
+      const bytes = await this.read(request.raw, context.switchToHttp().getResponse<FastifyReply>().raw, limitBytes);
       request.body = bytes === null ? undefined : kind === 'json' ? parseJson(textOf(bytes)) : bytes;
     }
     return next.handle();
   }
 
-  private async read(request: Request, response: Response, limitBytes: number): Promise<Buffer | null> {
-    const reader = this.readers.get(limitBytes) ?? express.raw({ type: () => true, limit: limitBytes, inflate: true });
+  private async read(request: FastifyRequest['raw'] & { body?: unknown }, response: FastifyReply['raw'], limitBytes: number): Promise<Buffer | null> {
+    const reader = this.readers.get(limitBytes) ?? bodyParser.raw({ type: () => true, limit: limitBytes, inflate: true });
     this.readers.set(limitBytes, reader);
     await new Promise<void>((resolve, reject) => {
       void reader(request, response, (error?: unknown) => (error === undefined ? resolve() : reject(refusalOf(error, limitBytes))));
@@ -45,12 +45,12 @@ export class BodyReader implements NestInterceptor {
 }
 
 /** RFC 9112 §6: a request has a body when it says so by a length or a transfer coding. */
-function hasBody(request: Request): boolean {
+function hasBody(request: FastifyRequest): boolean {
   if (request.method === 'GET' || request.method === 'HEAD') return false;
   return request.headers['transfer-encoding'] !== undefined || Number(request.headers['content-length'] ?? 0) > 0;
 }
 
-function checkMediaType(request: Request, kind: BodyKind['kind']): void {
+function checkMediaType(request: FastifyRequest, kind: BodyKind['kind']): void {
   const { pattern, accepted } = MEDIA_TYPE[kind];
   const [mediaType = '', ...parameters] = (request.headers['content-type'] ?? '').toLowerCase().split(';');
   if (!pattern.test(mediaType.trim())) throw new Problem('unsupported_media_type', `The body must be ${accepted}`);

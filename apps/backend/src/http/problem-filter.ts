@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { type ArgumentsHost, Catch, type ExceptionFilter, HttpException } from '@nestjs/common';
 import { ERRORS, type ErrorCode } from '@onward/contracts/errors';
-import type { Request, Response } from 'express';
+import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Logger } from '../operations/logger.js';
 import { databaseFault } from '../database/database-fault.js';
 import { Problem } from './problem.js';
@@ -31,27 +31,31 @@ export class ProblemFilter implements ExceptionFilter {
   constructor(private readonly log: Logger) {}
 
   catch(error: unknown, host: ArgumentsHost): void {
-    const request = host.switchToHttp().getRequest<Request>();
-    const response = host.switchToHttp().getResponse<Response>();
+    const request = host.switchToHttp().getRequest<FastifyRequest>();
+    const response = host.switchToHttp().getResponse<FastifyReply>();
     const problem = problemOf(error);
     const instance = `urn:uuid:${randomUUID()}`;
-    if (problem.code === 'internal') this.log.error({ err: error, instance, method: request.method, path: request.path }, 'unforeseen fault');
-    else if (problem.code === 'unavailable') this.log.warn({ err: error, instance, method: request.method, path: request.path }, 'the database did not answer');
-    if (response.headersSent || response.destroyed) {
-      response.destroy();
+    if (problem.code === 'internal') this.log.error({ err: error, instance, method: request.method, path: pathOf(request) }, 'unforeseen fault');
+    else if (problem.code === 'unavailable')
+      this.log.warn({ err: error, instance, method: request.method, path: pathOf(request) }, 'the database did not answer');
+    if (response.raw.headersSent || response.raw.destroyed) {
+      response.raw.destroy();
       return;
     }
     sendProblem(response, problem, instance);
   }
 }
 
+/** Without the query, which may hold what nobody is to read in a log. */
+const pathOf = ({ url }: FastifyRequest): string => url.split('?', 1)[0] ?? '';
+
 /** Writes the problem as the whole answer. */
-export function sendProblem(response: Response, problem: Problem, instance?: string): void {
+export function sendProblem(response: FastifyReply, problem: Problem, instance?: string): void {
   const { status } = ERRORS[problem.code];
   response.status(status).type('application/problem+json');
-  if (problem.retryAfterSeconds !== undefined) response.setHeader('Retry-After', String(problem.retryAfterSeconds));
-  if (status === 401 && !response.hasHeader('WWW-Authenticate')) response.setHeader('WWW-Authenticate', 'Bearer realm="onward"');
-  response.send(JSON.stringify(detailsOf(problem, instance)));
+  if (problem.retryAfterSeconds !== undefined) response.header('Retry-After', String(problem.retryAfterSeconds));
+  if (status === 401 && !response.hasHeader('WWW-Authenticate')) response.header('WWW-Authenticate', 'Bearer realm="onward"');
+  void response.send(JSON.stringify(detailsOf(problem, instance)));
 }
 
 /** The members of RFC 9457 §3.1 and `errors`, one a field. */
@@ -86,7 +90,8 @@ export function problemOf(error: unknown): Problem {
       break;
   }
   if (error instanceof HttpException) {
-    const code = CODE_OF_STATUS[error.getStatus()];
+    const status = error.getStatus();
+    const code = CODE_OF_STATUS[status] ?? (status < 500 ? 'malformed' : undefined);
     if (code) return new Problem(code, error.message);
   }
   return new Problem('internal', ERRORS.internal.title);

@@ -1,6 +1,6 @@
 import { Body, Controller, Get, HttpCode, Param, Post, Query, Req } from '@nestjs/common';
 import { ApiOperation, ApiTags } from '@nestjs/swagger';
-import type { Request } from 'express';
+import type { FastifyRequest } from 'fastify';
 import { DataSource } from 'typeorm';
 import { z } from 'zod';
 import { nameOf } from '../access/api-key.guard.js';
@@ -87,7 +87,7 @@ export class MessagesController {
   async resolve(
     @Param('id', { schema: uuidSchema }) id: string,
     @Body({ schema: resolveBody }) { delivered }: z.infer<typeof resolveBody>,
-    @Req() request: Request,
+    @Req() request: FastifyRequest,
   ) {
     await transactAndTell(this.source, this.queues, (tx) => resolveMessage(tx, this.bus, { id, delivered, by: nameOf(request) }));
     return this.get(id);

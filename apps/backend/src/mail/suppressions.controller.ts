@@ -1,6 +1,6 @@
 import { Body, Controller, Delete, Get, HttpCode, HttpStatus, Param, Post, Query, Res } from '@nestjs/common';
 import { ApiBody, ApiConsumes, ApiOperation, ApiTags } from '@nestjs/swagger';
-import type { Response } from 'express';
+import type { FastifyReply } from 'fastify';
 import { DataSource } from 'typeorm';
 import { z } from 'zod';
 import { emailSchema } from '../contacts/contact-input.js';
@@ -43,7 +43,7 @@ export class SuppressionsController {
 
   @Post()
   @ApiOperation({ summary: 'Suppress an address' })
-  async create(@Body({ schema: newSchema }) body: z.infer<typeof newSchema>, @Res({ passthrough: true }) response: Response) {
+  async create(@Body({ schema: newSchema }) body: z.infer<typeof newSchema>, @Res({ passthrough: true }) response: FastifyReply) {
     const made = await suppress(this.source, [body]);
     response.status(made > 0 ? HttpStatus.CREATED : HttpStatus.OK);
     return body;

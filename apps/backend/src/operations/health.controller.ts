@@ -1,6 +1,6 @@
 import { Controller, Get, HttpStatus, Inject, Res } from '@nestjs/common';
 import { ApiOperation, ApiTags } from '@nestjs/swagger';
-import type { Response } from 'express';
+import type { FastifyReply } from 'fastify';
 import { DataSource } from 'typeorm';
 import { Public } from '../access/public.js';
 import { VITAL_SOURCE } from '../database/data-source.js';
@@ -37,7 +37,7 @@ export class HealthController {
 
   @Get('ready')
   @ApiOperation({ summary: 'The process can take traffic' })
-  async ready(@Res({ passthrough: true }) response: Response) {
+  async ready(@Res({ passthrough: true }) response: FastifyReply) {
     const [postgres, valkey] = await Promise.all([this.postgres(), this.queues.health()]);
     const isEvicting = !valkey.ok && valkey.detail.startsWith('maxmemory-policy');
     const isReady = postgres.ok && !isEvicting && !this.drain.isDraining;

@@ -2,7 +2,7 @@ import { jsonSchema } from '@onward/contracts/json';
 import { RUN_STATES } from '@onward/contracts/patterns';
 import { Body, Controller, Get, HttpCode, Param, Post, Query, Req } from '@nestjs/common';
 import { ApiOperation, ApiTags } from '@nestjs/swagger';
-import type { Request } from 'express';
+import type { FastifyRequest } from 'fastify';
 import { DataSource } from 'typeorm';
 import { z } from 'zod';
 import { nameOf } from '../access/api-key.guard.js';
@@ -74,7 +74,7 @@ export class RunsController {
 
   @Post('runs')
   @ApiOperation({ summary: 'Start runs by hand; each contact is answered: started, or refused with the reason' })
-  async start(@Body({ schema: startBody }) body: z.infer<typeof startBody>, @Req() request: Request) {
+  async start(@Body({ schema: startBody }) body: z.infer<typeof startBody>, @Req() request: FastifyRequest) {
     const { workflowId, contacts = [], withoutContact = false, payload } = body;
     const start = { workflowId, contacts, withoutContact, payload, startedBy: nameOf(request) };
     const answers = await transactAndTell(this.source, this.queues, (tx) => startManually(tx, start, this.versions));
@@ -159,7 +159,11 @@ export class RunsController {
     summary:
       'Say whether the uncertain request happened at which a run was given up, `seq` and `n` as in /uncertain-outcomes: the run goes on behind it, or sends it again',
   })
-  async resolve(@Param('id', { schema: uuidSchema }) runId: string, @Body({ schema: resolveBody }) body: z.infer<typeof resolveBody>, @Req() request: Request) {
+  async resolve(
+    @Param('id', { schema: uuidSchema }) runId: string,
+    @Body({ schema: resolveBody }) body: z.infer<typeof resolveBody>,
+    @Req() request: FastifyRequest,
+  ) {
     await withRun(this.source, this.queues, runId, (checkpoint) => resolveRun(checkpoint, { ...body, by: nameOf(request) }, this.versions));
     return this.show(runId);
   }

@@ -1,6 +1,6 @@
 import { Body, Controller, Delete, Get, Headers, HttpCode, Param, Patch, Post, Put, Query, Req } from '@nestjs/common';
 import { ApiHeader, ApiOperation, ApiTags } from '@nestjs/swagger';
-import type { Request } from 'express';
+import type { FastifyRequest } from 'fastify';
 import { DataSource } from 'typeorm';
 import { z } from 'zod';
 import { callerOf } from '../access/api-key.guard.js';
@@ -136,7 +136,7 @@ export class WorkflowsController {
   @HttpCode(200)
   @ApiHeader(IF_MATCH)
   @ApiOperation({ summary: 'Make the draft the next version and the workflow active; refused with every defect' })
-  async publish(@Param('id', { schema: uuidSchema }) id: string, @Headers('if-match') ifMatch: string | undefined, @Req() request: Request) {
+  async publish(@Param('id', { schema: uuidSchema }) id: string, @Headers('if-match') ifMatch: string | undefined, @Req() request: FastifyRequest) {
     await publishWorkflow(this.source, this.catalogue, id, { publishedBy: callerOf(request)?.name ?? 'unknown', expectedRevision: readIfMatch(ifMatch) });
     return this.read(id);
   }

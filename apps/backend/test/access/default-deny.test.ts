@@ -1,31 +1,31 @@
+import { subscribe, unsubscribe } from 'node:diagnostics_channel';
+import type { FastifyInstance } from 'fastify';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { mintKeyText } from '../../src/access/key-text.js';
 import { type BackendForTest, backendForTest } from '../backend-for-test.js';
 
 let onward: BackendForTest;
-let routes: Route[];
+/** Every route the router of this process knows, whoever registered it. */
+const routes: Route[] = [];
 beforeAll(async () => {
+  subscribe('fastify.initialization', listen);
   onward = await backendForTest({ AUTOMATIONS_SWEEP_INTERVAL_MS: '1000000' });
-  routes = routesOf(onward);
+  unsubscribe('fastify.initialization', listen);
 });
 afterAll(() => onward?.close());
 
 type Route = { method: string; path: string };
-type Layer = { route?: { path: string; methods: Record<string, boolean> } };
 
 const OPEN = ['/health', '/health/ready'];
 const METHODS = ['GET', 'HEAD', 'OPTIONS', 'POST', 'PUT', 'PATCH', 'DELETE'];
 const DENIED = [401, 404, 405];
 
-/** Every route the router of this process knows, whoever registered it. */
-function routesOf({ backend }: BackendForTest): Route[] {
-  const { router } = backend.app.getHttpAdapter().getInstance() as { router: { stack: Layer[] } };
-  return router.stack.flatMap(({ route }) =>
-    Object.keys(route?.methods ?? {}).map((method) => ({
-      method: method.toUpperCase(),
-      path: String(route?.path).replaceAll(/:\w+/g, '0198c0de-0000-7000-8000-000000000000'),
-    })),
-  );
+/** Notes what is registered at the server that has just been made. */
+function listen(message: unknown): void {
+  (message as { fastify: FastifyInstance }).fastify.addHook('onRoute', ({ method, url }) => {
+    const path = url.replaceAll(/:\w+/g, '0198c0de-0000-7000-8000-000000000000');
+    routes.push(...[method].flat().map((one) => ({ method: one, path })));
+  });
 }
 
 async function ask(method: string, path: string, authorization?: string): Promise<number> {

@@ -1,10 +1,12 @@
 import { Writable } from 'node:stream';
 import { Controller, Get, Module } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
+import type { NestFastifyApplication } from '@nestjs/platform-fastify';
 import { pino } from 'pino';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { rows, transact } from '../../src/database/sql.js';
 import { ProblemFilter, problemOf } from '../../src/http/problem-filter.js';
+import { createHttpAdapter } from '../../src/http/set-up-http.js';
 import { describeError } from '../../src/operations/logger.js';
 import { type BackendForTest, backendForTest } from '../backend-for-test.js';
 
@@ -88,7 +90,7 @@ describe('what was not foreseen', () => {
   it.each(['fault', 'text'])('is a 500 that tells nothing but where to look in the log: %s', async (path) => {
     const lines: string[] = [];
     const log = pino({ serializers: { err: describeError } }, new Writable({ write: (chunk, _, done) => (lines.push(String(chunk)), done()) }));
-    const app = await NestFactory.create(FaultyModule, { logger: false });
+    const app = await NestFactory.create<NestFastifyApplication>(FaultyModule, createHttpAdapter(), { logger: false });
     app.useGlobalFilters(new ProblemFilter(log));
     await app.listen(0, '127.0.0.1');
     const response = await fetch(`${await app.getUrl()}/${path}`);

@@ -3,7 +3,7 @@ import { eventTypeSchema } from '@onward/contracts/event-type';
 import { jsonSchema, instantSchema } from '@onward/contracts/json';
 import { Body, Controller, Get, HttpCode, HttpStatus, Inject, Param, Post, Query, Res } from '@nestjs/common';
 import { ApiOperation, ApiTags } from '@nestjs/swagger';
-import type { Response } from 'express';
+import type { FastifyReply } from 'fastify';
 import { DataSource } from 'typeorm';
 import { z } from 'zod';
 import { attributesSchema, emailSchema, externalIdSchema } from '../../contacts/contact-input.js';
@@ -53,7 +53,7 @@ export class EventsController {
 
   @Post()
   @ApiOperation({ summary: 'Accept an event: a run, or a recorded refusal, for each active workflow that matches' })
-  async accept(@Body({ schema: eventBody }) body: z.infer<typeof eventBody>, @Res({ passthrough: true }) response: Response) {
+  async accept(@Body({ schema: eventBody }) body: z.infer<typeof eventBody>, @Res({ passthrough: true }) response: FastifyReply) {
     const [answer] = await this.intake.accept([body]);
     if (!answer) throw new Error('An event is answered once');
     if ('refused' in answer) throw answer.refused;
