@@ -39,7 +39,8 @@ export const frameSchema = z.strictObject({
   worker: workerGaugesSchema.optional(),
   /**
    * With how many steps at most the backend may go on by itself with each run, after its items and while it performs them itself: `run.advance`,
-   * `attempt.create` and `action.execute` once more for each, and a commit of its own for each. It may go on with fewer.
+   * `attempt.create` and `action.execute` once more for each, and a commit of its own for each. It may go on with fewer. Where it may go on, a
+   * step that it performs and that brings the run to rest is closed in the commit that records it: `run.advance` to an end, or `run.wait`.
    */
   following: z.number().int().nonnegative().max(MAX_FOLLOWING).optional(),
   runs: z.array(z.strictObject({ items: z.array(frameItemSchema).min(1).max(MAX_ITEMS_PER_RUN) })).max(MAX_RUNS_PER_FRAME),
@@ -50,7 +51,8 @@ const repliesSchema = z.array(z.union([z.strictObject({ reply: jsonObjectSchema 
 
 /**
  * The answer, run by run and item by item, in the order sent. After a refusal or a rest the items left are not tried and are missing;
- * an item that threw is an `error` and ends its run's items too. `followed`: likewise, of the last step that followed, where one did.
+ * an item that threw is an `error` and ends its run's items too. `followed`: likewise, of the last step that followed, or of
+ * the call alone that closed the last one, where there was either.
  */
 export const frameReplySchema = z.strictObject({
   v: z.literal(FRAME_VERSION),

@@ -1,11 +1,13 @@
 import type { FrameItem } from '@onward/contracts/frame';
 import type { RuntimeReply } from '@onward/contracts/patterns';
-import type { StepRef } from './checkpoint.js';
+import { type Checkpoint, currentAttempt, type StepRef } from './checkpoint.js';
+import type { RuntimeKit } from './runtime-kit.js';
 
 /**
  * After the items of a frame the backend may go on with the steps that follow, where the worker has asked for it and would do no more than ask
  * for the next: while a step's outcome came from the backend itself and leads on. Each step is a checkpoint of its own, as if the worker had
- * sent it; it only saves the way there and back.
+ * sent it; it only saves the way there and back. A step that brings the run to rest is closed within its own checkpoint: nothing is left then that
+ * a commit of its own could keep.
  */
 
 /** No step is begun later than this after the frame came, in ms. */
@@ -21,6 +23,11 @@ export class Pace {
     private readonly steps: number,
     private readonly isAsked: () => boolean,
   ) {}
+
+  /** Has the worker asked the backend to go on by itself? */
+  get goesOn(): boolean {
+    return this.steps > 0;
+  }
 
   /** May a run begin its nth step of those that follow? */
   allows(nth: number): boolean {
@@ -45,6 +52,28 @@ export function followingItems(frameStep: FrameStep, answers: readonly Answer[])
     { pattern: 'automation.runtime.attempt.create', data: { runId, claimId } },
     { pattern: 'automation.runtime.action.execute', data: { runId, claimId } },
   ];
+}
+
+/**
+ * The call that closes the step in hand, of which the last call spoke (its ref), where the backend itself has done it and the run comes to rest behind it: it waits, or its way leads to an end.
+ * Null where the run goes on, where it is the worker's turn, and after a failure, of which the worker is told.
+ */
+export async function closingItem(
+  checkpoint: Checkpoint,
+  { runId, claimId, epoch, seq }: Record<string, unknown>,
+  answers: readonly Answer[],
+  kit: RuntimeKit,
+): Promise<FrameItem | null> {
+  const last = answers.at(-1);
+  if (!last || !('reply' in last) || last.reply.kind !== 'outcome') return null;
+  const attempt = await currentAttempt(checkpoint);
+  const data = { runId, claimId, epoch, seq };
+  if (attempt?.verb === 'wait') return { pattern: 'automation.runtime.run.wait', data };
+  if (attempt?.verb !== 'advance') return null;
+  const { compiled } = await checkpoint.group.reads.version(kit.versions, checkpoint.run.versionId);
+  const next = compiled.edgeFrom(checkpoint.run.node, attempt.port ?? 'next');
+  if (next === undefined || compiled.node(next)?.type !== 'end') return null;
+  return { pattern: 'automation.runtime.run.advance', data };
 }
 
 /** Does the worker have something in hand of this run now? */

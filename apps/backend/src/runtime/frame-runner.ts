@@ -1,7 +1,6 @@
 import { ERRORS } from '@onward/contracts/errors';
 import type { Frame, FrameItem, FrameReply, RpcError } from '@onward/contracts/frame';
 import type { RuntimePattern, RuntimeReply } from '@onward/contracts/patterns';
-import type { FailPoint } from '@onward/wire/fail-points';
 import { Inject, Injectable } from '@nestjs/common';
 import type { Logger } from 'pino';
 import { DataSource, QueryFailedError } from 'typeorm';
@@ -12,7 +11,7 @@ import { attempt, type Tx } from '../database/sql.js';
 import { LOGGER } from '../operations/logger.js';
 import { Queues } from '../operations/queues.js';
 import { type Checkpoint, changeRun, lockRun, lockRuns, refused, restore, snapshot } from './checkpoint.js';
-import { followingItems, type FrameStep, frameStepOf, Pace } from './following-step.js';
+import { closingItem, followingItems, type FrameStep, frameStepOf, Pace } from './following-step.js';
 import { ALONE, createLanes } from './frame-lanes.js';
 import { HANDLERS } from './handlers.js';
 import { KnownRuns } from './known-runs.js';
@@ -21,12 +20,13 @@ import { countFailedClaim } from './prepare-run.js';
 import { readItems } from './read-items.js';
 import { isRenewal, renewLeases } from './renew-leases.js';
 import { OneAtATime } from './one-at-a-time.js';
+import { pointsAfter } from './points-after.js';
 import { RpcFailure, rpcErrorOf } from './rpc-failure.js';
 import { RuntimeKit } from './runtime-kit.js';
 import { commitCheckpoints, saveCheckpoints } from './save-checkpoints.js';
 
-/** The items of one run. `frameStep`: what their frame is known by, where they follow others of the same frame. */
-type RunItems = { runId: string; items: readonly FrameItem[]; frameStep?: FrameStep };
+/** The items of one run. `frameStep`: what their frame is known by, where they follow others of the same frame; `mayClose`: closingItem may be added. */
+type RunItems = { runId: string; items: readonly FrameItem[]; frameStep?: FrameStep; mayClose?: boolean };
 
 /** Handlers that run an action, read what texts and conditions may see, or write mail: their statements may fail where the run's own do not. */
 const READS_WIDELY: ReadonlySet<RuntimePattern> = new Set([
@@ -104,8 +104,9 @@ export class FrameRunner {
     const only = items[0];
     if (only && isRenewal(only)) return { replies: [await this.renewAlone(only)] };
     return this.oneAtATime.do(read.runId, async () => {
-      const replies = await this.commit({ runId: read.runId, items });
+      const { replies, closed } = await this.commit({ runId: read.runId, items, mayClose: pace.goesOn });
       if (only?.pattern === 'automation.runtime.run.prepare') this.queues.noteClaim();
+      if (closed) return { replies, followed: closed };
       const frameStep = only && frameStepOf(only.data, replies[0]);
       return frameStep ? this.goOn(frameStep, replies, pace) : { replies };
     });
@@ -120,19 +121,22 @@ export class FrameRunner {
     for (let nth = 1; pace.allows(nth); nth += 1) {
       const items = followingItems(frameStep, last);
       if (!items) break;
-      last = await this.commit({ runId: frameStep.runId, items, frameStep });
+      const committed = await this.commit({ runId: frameStep.runId, items, frameStep, mayClose: true });
+      if (committed.closed) return { replies, followed: committed.closed };
+      last = committed.replies;
       if (isUnavailable(last[0]) || isRefusal(last[0])) return { replies: [{ error: { code: 'unavailable', detail: ERRORS.unavailable.title } }] };
     }
     pace.note(last);
     return last === replies ? { replies } : { replies, followed: last };
   }
 
-  /** Handles the items of a run in one commit. */
-  private async commit(run: RunItems): Promise<ItemReply[]> {
+  /** Handles the items of a run in one commit. `closed`: the answer to the closing item, where one was added. */
+  private async commit(run: RunItems): Promise<{ replies: ItemReply[]; closed?: ItemReply[] }> {
     const answers = await this.handleRun(run);
     this.kit.failPoints.reach('frame.after-commit');
     for (const point of pointsAfter(answers)) this.kit.failPoints.reach(point);
-    return answers;
+    const count = run.items.length;
+    return answers.length > count ? { replies: answers.slice(0, count), closed: answers.slice(count) } : { replies: answers };
   }
 
   private async together(runs: readonly RunItems[]): Promise<(ItemReply[] | typeof ALONE)[]> {
@@ -217,10 +221,13 @@ export class FrameRunner {
     });
   }
 
-  private async handleInOrder(checkpoint: Checkpoint, { items, frameStep }: RunItems): Promise<ItemReply[]> {
+  private async handleInOrder(checkpoint: Checkpoint, { items, frameStep, mayClose = false }: RunItems): Promise<ItemReply[]> {
     const replies: ItemReply[] = [];
     let at: { epoch: number; seq: number } | undefined;
-    for (const { pattern, data } of items) {
+    for (let nth = 0; nth <= items.length; nth += 1) {
+      const item = items[nth] ?? (mayClose ? await closingItem(checkpoint, { ...at, ...items.at(-1)?.data }, replies, this.kit) : null);
+      if (!item) break;
+      const { pattern, data } = item;
       const request = { ...at, ...data };
       // Who shares the transaction leaves it with a failed item, and nothing of it is kept.
       const before = checkpoint.group.isShared ? null : snapshot(checkpoint);
@@ -267,25 +274,6 @@ export class FrameRunner {
   private toError(error: unknown): RpcError {
     return rpcErrorOf(error, this.log);
   }
-}
-
-/** The fail points that stand behind the commit of a frame, by what it was answered. */
-function pointsAfter(replies: readonly ItemReply[]): FailPoint[] {
-  return replies.flatMap((answer): FailPoint[] => {
-    if ('error' in answer) return [];
-    switch (answer.reply.kind) {
-      case 'claimed':
-        return ['claim.after-commit'];
-      case 'send':
-        return ['intent.after-commit'];
-      case 'recorded':
-        return ['outcome.after-commit'];
-      case 'rests':
-        return answer.reply.state === 'waiting' ? ['wait.after-commit'] : [];
-      default:
-        return [];
-    }
-  });
 }
 
 function isRefusal(answer: ItemReply | undefined): boolean {

@@ -124,7 +124,7 @@ export class RpcServer extends Server implements CustomTransportStrategy {
       calm();
       if (this.draining) return errorOf('draining');
       if (!isPattern(packet.pattern)) return errorOf('unknown_pattern');
-      const handler = this.getHandlerByPattern(packet.pattern);
+      const handler = this.messageHandlers.get(packet.pattern);
       if (!handler) return errorOf('unknown_pattern');
       const data = PATTERNS[packet.pattern].request.safeParse(parseJson(packet.body));
       if (!data.success) {

@@ -69,13 +69,97 @@ test('a frame that asks for nothing to follow is followed by nothing', async () 
   expect(await worker.run(runId)).toMatchObject({ node: 'a' });
 });
 
-test("it ends at the step that is the worker's: a request to send, a wait", async () => {
-  const called = await startRun(onward, await publish(onward, line(tag('a'), send('call'), tag('b'))));
-  const waited = await startRun(onward, await publish(onward, line(tag('a'), wait('rest', '1h'), tag('b'))));
-  const [toSend] = await worker.frameOf(10, await beginItems(called.runId));
+test("it ends at the step that is the worker's: a request to send", async () => {
+  const { runId } = await startRun(onward, await publish(onward, line(tag('a'), send('call'), tag('b'))));
+  const [toSend] = await worker.frameOf(10, await beginItems(runId));
   expect(kinds(toSend?.followed)).toEqual(['advanced', 'attempt', 'send']);
-  const [toWait] = await worker.frameOf(10, await beginItems(waited.runId));
-  expect(toWait?.followed?.at(-1)).toMatchObject({ kind: 'outcome', outcome: { kind: 'wait' } });
+});
+
+describe('a step that brings the run to rest', () => {
+  /** The transactions that wrote the attempts of these nodes, and last the run. */
+  const stampsOf = async (runId: string) => {
+    const found = await rows<{ stamp: string }>(
+      onward.source,
+      `SELECT xmin AS stamp FROM (SELECT xmin, seq FROM attempts WHERE run_id = $1 AND seq > 1 UNION ALL SELECT xmin, 1000 FROM runs WHERE id = $1) AS one ORDER BY seq`,
+      [runId],
+    );
+    return found.map(({ stamp }) => stamp);
+  };
+
+  test('is closed in its own checkpoint: the last action, its end and the run are of one transaction', async () => {
+    const { runId } = await startRun(onward, await publish(onward, line(tag('a'), tag('b'))));
+    const [answer] = await worker.frameOf(10, await beginItems(runId));
+    expect(answer?.followed).toMatchObject([{ kind: 'rests', state: 'succeeded' }]);
+    const [a, b, finish, run] = await stampsOf(runId);
+    expect(a).not.toBe(b);
+    expect([finish, run]).toEqual([b, b]);
+  });
+
+  test('as the only one, too: claim, action and end', async () => {
+    const { runId, contactId } = await startRun(onward, await publish(onward, line(tag('only'))));
+    const items = await beginItems(runId);
+    const [answer] = await worker.frameOf(1, items);
+    expect(kinds(answer?.replies)).toEqual(['claimed', 'plan', 'attempt', 'outcome']);
+    expect(answer?.followed).toMatchObject([{ kind: 'rests', state: 'succeeded' }]);
+    expect(new Set(await stampsOf(runId)).size).toBe(1);
+    expect(await rows(onward.source, 'SELECT tag FROM contact_tags WHERE contact_id = $1', [contactId])).toEqual([{ tag: 'only' }]);
+    const state = await everything(runId);
+    const [again] = await worker.frameOf(1, items);
+    expect(again?.replies).toMatchObject([{ kind: 'rests', state: 'succeeded' }]);
+    expect(await everything(runId)).toEqual(state);
+  });
+
+  test('a wait, too; the frame sent again changes nothing, and its wake-up goes on behind it', async () => {
+    const { runId } = await startRun(onward, await publish(onward, line(tag('a'), wait('rest', '1h'), tag('b'))));
+    const items = await beginItems(runId);
+    const [answer] = await worker.frameOf(10, items);
+    expect(answer?.followed).toMatchObject([{ kind: 'rests', state: 'waiting' }]);
+    const [a, rest, run] = await stampsOf(runId);
+    expect(a).not.toBe(rest);
+    expect(run).toBe(rest);
+    const state = await everything(runId);
+    expect(state[0]).toMatchObject({ state: 'waiting', node: 'rest', seq: 3 });
+    const [again] = await worker.frameOf(10, items);
+    expect(again?.replies).toMatchObject([{ kind: 'refused', reason: 'stale_claim' }]);
+    expect(await everything(runId)).toEqual(state);
+
+    await rows(onward.source, `UPDATE runs SET due_at = onward_now() - interval '1 second' WHERE id = $1`, [runId]);
+    const [ended] = await worker.frameOf(10, await beginItems(runId));
+    expect(ended?.followed).toMatchObject([{ kind: 'rests', state: 'succeeded' }]);
+    expect(await doneSeqs(runId)).toEqual([1, 2, 3, 4, 5]);
+  });
+
+  test('is left to the worker where nothing may follow', async () => {
+    const { runId } = await startRun(onward, await publish(onward, line(tag('only'))));
+    const [answer] = await worker.frameOf(0, await beginItems(runId));
+    expect(answer?.replies.at(-1)).toMatchObject({ kind: 'outcome', outcome: { kind: 'done' } });
+    expect(answer?.followed).toBeUndefined();
+    expect(await worker.run(runId)).toMatchObject({ state: 'running', node: 'only' });
+  });
+
+  test('is closed behind an outcome that the frame records, too; sent again, that is answered with the rest', async () => {
+    const { runId } = await startRun(onward, await publish(onward, line(send('call'), tag('last'))));
+    const { at } = await worker.begin(runId);
+    const ref = { runId, claimId: at.claimId };
+    const items: HandItem[] = [
+      ['update', { ...at, n: 1, outcome: { kind: 'done', output: { status: 200 } } }],
+      ['advance', at],
+      ['create', ref],
+      ['execute', ref],
+    ];
+    const [answer] = await worker.frameOf(5, items);
+    expect(kinds(answer?.replies)).toEqual(['recorded', 'advanced', 'attempt', 'outcome']);
+    expect(answer?.followed).toMatchObject([{ kind: 'rests', state: 'succeeded' }]);
+    const [again] = await worker.frameOf(5, items);
+    expect(again?.replies).toMatchObject([{ kind: 'recorded' }, { kind: 'rests', state: 'succeeded' }]);
+  });
+
+  test('of many runs in one frame, each for itself', async () => {
+    const workflowId = await publish(onward, line(tag('a')));
+    const runs = [await startRun(onward, workflowId), await startRun(onward, workflowId)];
+    const answers = await worker.frameOf(5, ...(await Promise.all(runs.map(({ runId }) => beginItems(runId)))));
+    for (const answer of answers) expect(answer.followed).toMatchObject([{ kind: 'rests', state: 'succeeded' }]);
+  });
 });
 
 test('once one run of a frame waits for its worker no other of it goes on', async () => {
