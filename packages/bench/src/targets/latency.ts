@@ -10,7 +10,7 @@ import { inFlight } from '../in-flight.js';
 import { emailOf, forwardStep, publish, tagSteps, writeContacts } from '../journeys.js';
 import { median, percentile } from '../median.js';
 import type { Onward } from '../onward.js';
-import { trickleOnPeer } from '../peers.js';
+import { trickleOnPeer, WARM_UP_RUNS } from '../peers.js';
 import { startTarget, type TargetServer } from '../target-server.js';
 import type { Bench, Group, Sample, Target } from '../target.js';
 import { until } from '../until.js';
@@ -18,8 +18,6 @@ import { withOnward } from '../with-onward.js';
 import { round } from '../write-table.js';
 
 const EVERY_MS = 200;
-/** As many as the peers' light load was warmed with, sent as fast as they are taken; a process that has just started runs much of its code for the first time. */
-const WARM_UP = 200;
 const WARM_UP_IN_FLIGHT = 8;
 const WAITS = 40;
 
@@ -52,7 +50,7 @@ export const triggerLatency: Group = {
     for (let nth = 1; nth <= bench.repetitions; nth += 1) {
       bench.say(`${nth}/${bench.repetitions} trigger to first step`);
       all.push(await measureTriggers(bench, count));
-      if (wanted.has('P7 DBOS')) dbos.push(median(await trickleOnPeer('dbos', { ...bench, runs: count, warmUpRuns: WARM_UP, everyMs: EVERY_MS })));
+      if (wanted.has('P7 DBOS')) dbos.push(median(await trickleOnPeer('dbos', { ...bench, runs: count, warmUpRuns: WARM_UP_RUNS, everyMs: EVERY_MS })));
     }
     const note = `the start as recorded; ${count} starts`;
     return [
@@ -82,23 +80,23 @@ async function sendSlowly(onward: Onward, target: TargetServer, count: number): 
   await publish(onward.api, 'latency', [forwardStep('call', `http://${target.host}/{{ event.nth }}`)]);
   const send = (nth: number) => onward.api.must('POST', '/events', { type: 'latency', contact: { email: emailOf(nth % 100) }, payload: { nth: String(nth) } });
   const called = (total: number) => until('every first step has called', () => Promise.resolve(target.firstCalls.size === total), { withinMs: 60_000 });
-  await inFlight(WARM_UP, WARM_UP_IN_FLIGHT, send);
-  await called(WARM_UP);
+  await inFlight(WARM_UP_RUNS, WARM_UP_IN_FLIGHT, send);
+  await called(WARM_UP_RUNS);
   const epochMs = readEpoch();
   const sentAt: number[] = [];
   const answeredAt: number[] = [];
   for (let nth = 0; nth < count; nth += 1) {
     const next = performance.now() + EVERY_MS;
     sentAt.push(performance.now());
-    await send(WARM_UP + nth);
+    await send(WARM_UP_RUNS + nth);
     answeredAt.push(performance.now());
     await pause(Math.max(0, next - performance.now()));
   }
-  await called(WARM_UP + count);
+  await called(WARM_UP_RUNS + count);
   const startedAt = await readStarts(onward);
-  if (startedAt.size !== WARM_UP + count) throw new Error(`Wanted ${WARM_UP + count} first steps, found ${startedAt.size}`);
-  const since = (instants: readonly number[]) => instants.map((at, index) => (target.firstCalls.get(`/${WARM_UP + index}`) ?? Number.NaN) - at);
-  const started = sentAt.map((at, index) => (startedAt.get(`${WARM_UP + index}`) ?? Number.NaN) - epochMs - at);
+  if (startedAt.size !== WARM_UP_RUNS + count) throw new Error(`Wanted ${WARM_UP_RUNS + count} first steps, found ${startedAt.size}`);
+  const since = (instants: readonly number[]) => instants.map((at, index) => (target.firstCalls.get(`/${WARM_UP_RUNS + index}`) ?? Number.NaN) - at);
+  const started = sentAt.map((at, index) => (startedAt.get(`${WARM_UP_RUNS + index}`) ?? Number.NaN) - epochMs - at);
   return { started, requested: since(sentAt), requestedAfterAnswer: since(answeredAt) };
 }
 
