@@ -10,6 +10,7 @@ import { closeWhenDraining } from './close-when-draining.js';
 import { FieldPipe } from './field-pipe.js';
 import { Problem } from './problem.js';
 import { ProblemFilter, sendProblem } from './problem-filter.js';
+import { refuseUnreadable } from './refuse-unreadable.js';
 import { setSecurityHeaders } from './security-headers.js';
 
 /** In ms, as Node has it: a request that is not there by then is given up. Fastify would wait for ever. */
@@ -26,6 +27,7 @@ export function createHttpAdapter(): FastifyAdapter {
     requestTimeout: REQUEST_TIMEOUT_MS,
     routerOptions: { ignoreTrailingSlash: true, maxParamLength: MAX_PARAMETER_LENGTH },
     skipMiddie: true,
+    clientErrorHandler: refuseUnreadable,
     // What Fastify cannot find a route for, a path that cannot be decoded, passes no hook and no filter.
     frameworkErrors: ({ message }: FastifyError, _request: FastifyRequest, reply: FastifyReply) => {
       setSecurityHeaders(reply);

@@ -1,3 +1,4 @@
+import { connect } from 'node:net';
 import { randomUUID } from 'node:crypto';
 import { gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -190,6 +191,33 @@ describe('answers', () => {
 
   it('a path that cannot be decoded is a 400', async () => {
     expect(await backend.api('GET', '/contacts/%zz')).toMatchObject({ status: 400, body: { type: 'urn:onward:error:malformed' } });
+  });
+
+  it.each([
+    ['no request', 'BLAH\r\n\r\n', 400],
+    ['two lengths at once', 'POST /api/v1/events HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n', 400],
+    ['a head of 20 KB', `GET /api/v1/contacts HTTP/1.1\r\nHost: x\r\nX-Long: ${'a'.repeat(20_000)}\r\n\r\n`, 431],
+  ])('what cannot be read is a problem too, and ends its connection: %s', async (_what, bytes, status) => {
+    const { port } = new URL(backend.url);
+    const answer = await new Promise<string>((resolve, reject) => {
+      let heard = '';
+      const socket = connect({ port: Number(port), host: '127.0.0.1' }, () => socket.write(bytes));
+      socket.on('data', (chunk: Buffer) => (heard += chunk.toString()));
+      socket.once('close', () => resolve(heard));
+      socket.once('error', reject);
+    });
+    const [head = '', body = ''] = answer.split('\r\n\r\n');
+    expect(head).toMatch(new RegExp(`^HTTP/1.1 ${status} `));
+    expect(head).toMatch(/\r\nContent-Type: application\/problem\+json/);
+    expect(JSON.parse(body)).toMatchObject({ type: 'urn:onward:error:malformed', status });
+  });
+
+  it('a slash at the end of a path changes nothing; an id may be as long as one that was accepted', async () => {
+    expect((await backend.api('GET', '/contacts/')).status).toBe(200);
+    const id = '~'.repeat(200);
+    expect((await backend.api('POST', '/events', { id, type: 'long.id' })).status).toBe(201);
+    expect(await backend.api('GET', `/events/${encodeURIComponent(id)}`)).toMatchObject({ status: 200, body: { id } });
+    expect((await backend.api('GET', `/events/${'%7E'.repeat(200)}`)).status).toBe(200);
   });
 
   it('say nothing of what they are made with and are not to be kept, framed or run', async () => {
