@@ -34,19 +34,22 @@ export function serveApiDocs(app: NestFastifyApplication): void {
   app
     .getHttpAdapter()
     .getInstance()
-    .addHook('onRequest', async (request, reply) => {
-      if (request.routeOptions.url?.startsWith(`/${DOCS_PATH}`) === true) await admit(source, request, reply);
+    .addHook('onRequest', (request, reply, done) => {
+      if (request.routeOptions.url?.startsWith(`/${DOCS_PATH}`) !== true) return done();
+      void admit(source, request, reply).then((isAdmitted) => {
+        if (isAdmitted) done();
+      });
     });
   SwaggerModule.setup(DOCS_PATH, app, () => describeApi(app), { jsonDocumentUrl: `${DOCS_PATH}/openapi.json`, raw: ['json'] });
 }
 
-/** Answers who may not come in; nothing else is asked of the request then. */
-async function admit(source: DataSource, request: FastifyRequest, reply: FastifyReply): Promise<void> {
+/** Answers who may not come in. */
+async function admit(source: DataSource, request: FastifyRequest, reply: FastifyReply): Promise<boolean> {
   try {
     const key = keyOfHeader(request.headers.authorization, 'bearer or basic');
     if (key !== null && (await findApiKey(source, key))) {
       reply.header('Content-Security-Policy', DOCS_POLICY);
-      return;
+      return true;
     }
     reply.header('WWW-Authenticate', ['Basic realm="Onward: any name, an API key as password", charset="UTF-8"', 'Bearer realm="onward"']);
     sendProblem(
@@ -56,4 +59,5 @@ async function admit(source: DataSource, request: FastifyRequest, reply: Fastify
   } catch (error) {
     sendProblem(reply, problemOf(error));
   }
+  return false;
 }

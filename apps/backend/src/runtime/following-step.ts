@@ -55,8 +55,9 @@ export function followingItems(frameStep: FrameStep, answers: readonly Answer[])
 }
 
 /**
- * The call that closes the step in hand, of which the last call spoke (its ref), where the backend itself has done it and the run comes to rest behind it: it waits, or its way leads to an end.
- * Null where the run goes on, where it is the worker's turn, and after a failure, of which the worker is told.
+ * The call that closes the step in hand, where the backend itself has done it and the run comes to rest behind it: it waits, or its way leads to an end.
+ * It stands where the last call stood, whose ref is given. Null where the run goes on, where it is the worker's turn, and after a failure, of which
+ * the worker is told.
  */
 export async function closingItem(
   checkpoint: Checkpoint,
