@@ -34,6 +34,17 @@ async function beginItems(runId: string): Promise<HandItem[]> {
   ];
 }
 
+/** Records what a send came to, and begins the next step. */
+function recordItems(at: { runId: string; claimId: string; epoch: number; seq: number }): HandItem[] {
+  const ref = { runId: at.runId, claimId: at.claimId };
+  return [
+    ['update', { ...at, n: 1, outcome: { kind: 'done', output: { status: 200 } } }],
+    ['advance', at],
+    ['create', ref],
+    ['execute', ref],
+  ];
+}
+
 test("a run whose steps are all the backend's own goes to its end in one frame, each step in a commit of its own", async () => {
   const { runId, contactId } = await startRun(onward, await publish(onward, line(tag('a'), tag('b'), tag('c'))));
   const [answer] = await worker.frameOf(10, await beginItems(runId));
@@ -140,13 +151,7 @@ describe('a step that brings the run to rest', () => {
   test('is closed behind an outcome that the frame records, too; sent again, that is answered with the rest', async () => {
     const { runId } = await startRun(onward, await publish(onward, line(send('call'), tag('last'))));
     const { at } = await worker.begin(runId);
-    const ref = { runId, claimId: at.claimId };
-    const items: HandItem[] = [
-      ['update', { ...at, n: 1, outcome: { kind: 'done', output: { status: 200 } } }],
-      ['advance', at],
-      ['create', ref],
-      ['execute', ref],
-    ];
+    const items = recordItems(at);
     const [answer] = await worker.frameOf(5, items);
     expect(kinds(answer?.replies)).toEqual(['recorded', 'advanced', 'attempt', 'outcome']);
     expect(answer?.followed).toMatchObject([{ kind: 'rests', state: 'succeeded' }]);
@@ -184,13 +189,7 @@ describe('the frame sent again after the backend had gone on', () => {
   test.each([0, 10])('that recorded an outcome (%i may follow) goes on from where the run stands', async (following) => {
     const { runId } = await startRun(onward, await publish(onward, line(send('call'), tag('a'), tag('b'), tag('c'), send('last'))));
     const { at } = await worker.begin(runId);
-    const ref = { runId, claimId: at.claimId };
-    const items: HandItem[] = [
-      ['update', { ...at, n: 1, outcome: { kind: 'done', output: { status: 200 } } }],
-      ['advance', at],
-      ['create', ref],
-      ['execute', ref],
-    ];
+    const items = recordItems(at);
     // The answer to this one, and to all that followed, was lost.
     await worker.frameOf(2, items);
     expect(await worker.run(runId)).toMatchObject({ node: 'c', seq: 5 });
