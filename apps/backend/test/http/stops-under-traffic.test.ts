@@ -14,14 +14,14 @@ test('a client that goes on asking over a connection that was busy when the back
   const closing = await createBackend({ ...onward.settings, port: 0, rpcPort: 0 });
   const agent = new Agent({ keepAlive: true, maxSockets: 1 });
   const ask = (method: string, path: string, body?: string) =>
-    new Promise<number>((resolve) => {
+    new Promise<{ status: number; connection?: string | undefined }>((resolve) => {
       const headers = { authorization: `Bearer ${onward.apiKey}`, ...(body === undefined ? {} : { 'content-type': 'application/json' }) };
       const asked = request({ port: closing.port, method, path: `/api/v1${path}`, agent, headers }, (response) => {
         response.resume();
-        response.once('end', () => resolve(response.statusCode ?? 0));
-        response.once('error', () => resolve(0));
+        response.once('end', () => resolve({ status: response.statusCode ?? 0, connection: response.headers.connection }));
+        response.once('error', () => resolve({ status: 0 }));
       });
-      asked.once('error', () => resolve(0));
+      asked.once('error', () => resolve({ status: 0 }));
       asked.end(body);
     });
 
@@ -43,9 +43,11 @@ test('a client that goes on asking over a connection that was busy when the back
   });
   await runner.rollbackTransaction();
   await runner.release();
-  expect(await busy).toBeLessThan(300);
+  const answered = await busy;
+  expect(answered.status).toBeLessThan(300);
+  expect(answered.connection).toBe('close');
   const goingOn = (async () => {
-    while (!isClosed) if ((await ask('GET', '/contacts')) === 0) await new Promise((resolve) => setTimeout(resolve, 20));
+    while (!isClosed) if ((await ask('GET', '/contacts')).status === 0) await new Promise((resolve) => setTimeout(resolve, 20));
   })();
   await closed;
   await goingOn;
