@@ -90,8 +90,7 @@ export function problemOf(error: unknown): Problem {
       break;
   }
   if (error instanceof HttpException) {
-    const status = error.getStatus();
-    const code = CODE_OF_STATUS[status] ?? (status < 500 ? 'malformed' : undefined);
+    const code = CODE_OF_STATUS[error.getStatus()];
     if (code) return new Problem(code, error.message);
   }
   return new Problem('internal', ERRORS.internal.title);

@@ -50,7 +50,7 @@ export const triggerLatency: Group = {
     for (let nth = 1; nth <= bench.repetitions; nth += 1) {
       bench.say(`${nth}/${bench.repetitions} trigger to first step`);
       all.push(await measureTriggers(bench, count));
-      if (wanted.has('P7 DBOS')) dbos.push(median(await trickleOnPeer('dbos', { ...bench, runs: count, warmUpRuns: WARM_UP_RUNS, everyMs: EVERY_MS })));
+      if (wanted.has('P7 DBOS')) dbos.push(median(await trickleOnPeer('dbos', { ...bench, runs: count, everyMs: EVERY_MS })));
     }
     const note = `the start as recorded; ${count} starts`;
     return [
